@@ -46,7 +46,7 @@ from tallystick.judging.canaries import missed_canaries
 from tallystick.judging.judge import judge
 from tallystick.kafka_log.fetch import fetcher, open_admin
 from tallystick.kafka_log.header_cache import BatchHeads, KeptHeads
-from tallystick.ledger.key_index import delete_expired, first_kept, index_folder, new_seed, seal
+from tallystick.ledger.key_index import commit_index, delete_expired, first_kept, index_folder, new_seed
 from tallystick.matching.closed_cut import DIGEST
 from tallystick.model.cut import Cut, without_expired
 from tallystick.model.errors import TallystickError
@@ -218,7 +218,9 @@ def with_index_of_keys(contract: Contract, result: RunResult, artifacts: Path, w
     copies = result.figures.topic_rows + (result.figures.ledger_rows if of_inputs else 0)
     kept_from = first_kept(result.cut_n, windows=contract.ledger.index_windows)
     seed = None if of_inputs else written.seed
-    return replace(result, key_index=seal(artifacts, written.folder, copies=copies, kept_from=kept_from, seed=seed))
+    return replace(
+        result, key_index=commit_index(artifacts, written.folder, copies=copies, kept_from=kept_from, seed=seed)
+    )
 
 
 def with_logs_around(contract: Contract, result: RunResult, heads: Mapping[TopicPartition, BatchHeads]) -> RunResult:

@@ -46,7 +46,7 @@ from tallystick_spark.matching.hash_scan import (
     Places,
     TopicSource,
     scan_by_hash,
-    takes,
+    supports_hash_match,
 )
 from tallystick_spark.readers.canary_rows import canary_events_read, canary_ledger_rows
 from tallystick_spark.readers.cross_check import choose_sample, compare, read_again
@@ -111,7 +111,7 @@ def reads_log(contract: Contract) -> bool:
 
 def matches_by_hash(contract: Contract) -> bool:
     """Whether the quick match answers as the full one does."""
-    return os.environ.get(SCAN_VARIABLE) != PAIR_BY_PAIR and takes(
+    return os.environ.get(SCAN_VARIABLE) != PAIR_BY_PAIR and supports_hash_match(
         has_sequence=contract.event.sequence is not None,
         ignore_case=contract.currency_case == "ignored",
         has_inputs=bool(contract.input_topics),

@@ -32,7 +32,7 @@ TEST = "test"
 """Name of the alert by which a person tests that pages arrive. It stands in no outbox."""
 
 SILENCES = frozenset((NO_VERDICT, VERDICT_OVERDUE))
-"""Alerts of verdicts that are not there. No run tells of them, so none resolves them: `no_verdict_alert` does both."""
+"""Alerts of verdicts that are not there. No run tells of them, nor resolves them: `missing_verdict_alert` does."""
 
 PAGING_DOUBTS = (Doubt.HANGING_TRANSACTION,)
 """Critical, though no money is known to be wrong: nobody will ever end it, and all behind it waits."""

@@ -141,8 +141,8 @@ def runs_table(runs: Iterable[RunSummary]) -> Rows:
 def _verdict_cell(run: RunSummary) -> Text:
     """The verdict; beside it, what later read what this run could not."""
     verdict = Text(run.verdict, style=VERDICT_STYLES[run.verdict])
-    if run.read_whole_by is not None:
-        verdict.append(f", read whole by cut {run.read_whole_by}", style="dim")
+    if run.completed_by_cut is not None:
+        verdict.append(f", read whole by cut {run.completed_by_cut}", style="dim")
     return verdict
 
 

@@ -266,7 +266,7 @@ class Contract(ContractPart):
 
     @property
     def partner_grace(self) -> timedelta:
-        """The least there is; `tallystick.lag` says which is in force."""
+        """The least there is; `tallystick.matching.grace` says which is in force."""
         return timedelta(seconds=self.partner_grace_seconds)
 
     @property

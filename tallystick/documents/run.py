@@ -37,7 +37,7 @@ def summary_document(run: RunSummary) -> dict[str, Any]:
         "breaks": run.breaks,
         "money_at_stake_minor": dict(run.money_minor),
         "doubts": [str(found.doubt) for found in run.doubts],
-        "read_whole_by_cut": run.read_whole_by,
+        "read_whole_by_cut": run.completed_by_cut,
         "scheduler_run_id": run.scheduler_run_id,
         "recorded_at": _moment(run.recorded_at),
     }

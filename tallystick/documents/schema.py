@@ -26,7 +26,7 @@ from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
 
-MinorUnits = dict[str, int]
+MoneyByCurrency = dict[str, int]
 """ISO 4217 code to money in its minor units."""
 
 Count = Annotated[int, Field(ge=0)]
@@ -121,9 +121,9 @@ class VerdictDocument(_Document):
     """First moment of the window; a label, not what was read."""
     window_end_utc: datetime
     """First moment after it."""
-    money_at_stake_minor: MinorUnits
+    money_at_stake_minor: MoneyByCurrency
     """Of this run's breaks, without signs."""
-    negative_at_stake_minor: MinorUnits
+    negative_at_stake_minor: MoneyByCurrency
     """The part of it that amounts below zero make up."""
     doubts: list[DoubtDocument]
     """Why it is not proven; empty where it is."""
@@ -139,11 +139,11 @@ class VerdictDocument(_Document):
     """Rows that were read."""
     matched_rows: Count
     """Pairs."""
-    matched_money_minor: MinorUnits
+    matched_money_minor: MoneyByCurrency
     """Their money."""
     in_flight_items: Count
     """What waits for its partner, and may."""
-    in_flight_money_minor: MinorUnits
+    in_flight_money_minor: MoneyByCurrency
     """Its money."""
     undecidable_items: Count
     """What nobody can decide any more."""
@@ -180,7 +180,7 @@ class RunDocument(_Document):
     """First moment after it."""
     breaks: Count
     """How many it found."""
-    money_at_stake_minor: MinorUnits
+    money_at_stake_minor: MoneyByCurrency
     """Of these breaks, without signs."""
     doubts: list[Doubt]
     """Why it is not proven; empty where it is."""
@@ -250,15 +250,15 @@ class VerdictEventDocument(_Document):
     """First moment after it."""
     breaks_by_class: dict[BreakClass, Count]
     """How many this run found of each; empty where none."""
-    money_at_stake_minor: MinorUnits
+    money_at_stake_minor: MoneyByCurrency
     """Of these breaks, without signs."""
-    negative_at_stake_minor: MinorUnits
+    negative_at_stake_minor: MoneyByCurrency
     """The part of it that amounts below zero make up."""
     doubts: list[Doubt]
     """Why it is not proven; empty where it is."""
     matched_rows: Count
     """Pairs."""
-    matched_money_minor: MinorUnits
+    matched_money_minor: MoneyByCurrency
     """Their money."""
     in_flight_items: Count
     """What waits for its partner, and may."""
@@ -330,11 +330,11 @@ class AbortDocument(_Document):
     """From then to the run that the plan is drawn from."""
     own_events: Count
     """Its records, which will count as aborted."""
-    own_money_minor: MinorUnits
+    own_money_minor: MoneyByCurrency
     """Their money."""
     waiting_events: Count
     """What merely stands behind it."""
-    waiting_money_minor: MinorUnits
+    waiting_money_minor: MoneyByCurrency
     """Its money."""
 
 
@@ -360,7 +360,7 @@ class PlanDocument(_Document):
     """Of what that plan does, all of it."""
     sentence: str
     """What it does, for a person."""
-    money_minor: MinorUnits
+    money_minor: MoneyByCurrency
     """What the items are worth."""
     contract: str
     """Its name."""

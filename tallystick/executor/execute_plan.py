@@ -45,7 +45,7 @@ from tallystick.executor.draw_plan import draw_plan, why_not_any_more
 from tallystick.executor.effects.abort_transactions import execute_aborts, rehearse_aborts
 from tallystick.executor.effects.action_log import ActionResult, ExecutionContext, ItemOutcome, refuse_begun
 from tallystick.executor.effects.step import ExecutorStep, OnProgress, no_progress
-from tallystick.executor.effects.trigger_dags import rehearse_handing_over, trigger_dags
+from tallystick.executor.effects.trigger_dags import rehearse_triggers, trigger_dags
 from tallystick.executor.post_repairs import execute_posts
 from tallystick.executor.prove_repairs import (
     contract_to_look_by,
@@ -183,7 +183,7 @@ def _why_forbidden(allowed: Contract, plan: Plan, *, has_begun: bool) -> str | N
 
 
 def _rehearse(work: ExecutionContext) -> tuple[ItemOutcome, ...]:
-    found = _rehearse_items(work, repaired_here(work.plan)) | rehearse_handing_over(work)
+    found = _rehearse_items(work, repaired_here(work.plan)) | rehearse_triggers(work)
     return (*rehearse_aborts(work), *(found[item.action_id] for item in work.plan.items))
 
 

@@ -119,7 +119,7 @@ def _contract_folder(artifacts: Path, contract_name: str) -> Path:
     return artifacts / "key_index" / contract_name
 
 
-def seal(artifacts: Path, folder: Path, *, copies: int, kept_from: int, seed: int | None = None) -> KeyIndex:
+def commit_index(artifacts: Path, folder: Path, *, copies: int, kept_from: int, seed: int | None = None) -> KeyIndex:
     """Describe what was written to a folder, so that a verdict can name it. copies: how many were read.
 
     kept_from: the first cut whose index is kept. Raises IndexIncomplete.

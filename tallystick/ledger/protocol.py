@@ -1,4 +1,4 @@
-"""What a run asks of a ledger, whatever keeps it. Each kind has a module of its own; `ledger_kinds` picks it.
+"""What a run asks of a ledger, whatever keeps it. Each kind has a module of its own; `open_ledger` picks it.
 
 A *position* is a whole number that says where a row stands in the order in which cuts read the ledger: PostgreSQL's is
 the id of the transaction that wrote the row, its xid. Stored documents call every kind's by that name.

@@ -1,6 +1,6 @@
 """The acknowledgement that a producer stored beside its row, held against what the log says of that offset now.
 
-Decides whether a receipt proves anything. A broker acknowledges an offset once, and an offset is never given to another
+Decides whether an acknowledgement proves anything. A broker acknowledges an offset once, and never gives it to another
 record of the same topic: what was acknowledged there stands there until retention or compaction takes it. Else it was
 lost. Source: KIP-101, KIP-279 (how an unclean election or a lost disk takes acknowledged records away).
 """
@@ -29,7 +29,7 @@ class AckedOffset:
 
 
 def acks_of(rows: Iterable[LedgerRow], legs: Mapping[str, str]) -> tuple[AckedOffset, ...]:
-    """The receipts that rows hold; on the topic of the row's leg. A negative offset is none: acks=0 gives it."""
+    """What rows hold as acknowledged, on the topic of the row's leg. A negative offset is nothing: acks=0 gives it."""
     return tuple(
         AckedOffset(
             match_key=row.match_key,
@@ -45,35 +45,35 @@ def acks_of(rows: Iterable[LedgerRow], legs: Mapping[str, str]) -> tuple[AckedOf
 
 
 def locate_acked(
-    receipt: AckedOffset,
+    ack: AckedOffset,
     standing: LogRecord | None,
     *,
     partitions: Collection[PartitionSnapshot],
     first_topic_ids: Mapping[str, str],
 ) -> LookupHit | None:
-    """What a receipt says of its event: nothing where the event stands there, whatever its outcome, or where nobody can
-    see yet what does.
+    """What an acknowledgement says of its event: nothing where the event stands there, whatever its outcome, or where
+    nobody can see yet what does.
 
     standing: the record at the offset, if there is one. first_topic_ids: topic to the id it had when the books began.
     """
-    if standing is not None and standing.match_key == receipt.match_key:
+    if standing is not None and standing.match_key == ack.match_key:
         return None
-    part = receipt.topic_partition
+    part = ack.topic_partition
     now = next((one for one in partitions if one.topic_partition == part), None)
     if now is None:
         place, because = RecordLocation.EXPIRED, "there is no such partition"
     elif first_topic_ids.get(part.topic, now.topic_id) != now.topic_id:
         place, because = RecordLocation.EXPIRED, "the topic was deleted and created again"
-    elif receipt.kafka_offset < now.log_start:
+    elif ack.kafka_offset < now.log_start:
         place, because = RecordLocation.EXPIRED, "retention has taken that offset"
-    elif now.high_watermark <= receipt.kafka_offset < now.written_end:
+    elif now.high_watermark <= ack.kafka_offset < now.written_end:
         return None
     else:
-        place, because = RecordLocation.LOST, _stands_there(receipt, standing, now)
+        place, because = RecordLocation.LOST, _stands_there(ack, standing, now)
     return LookupHit(
         side=ItemSide.TOPIC,
         place=place,
-        item_id=topic_item_id(part.topic, part.partition, receipt.kafka_offset),
+        item_id=topic_item_id(part.topic, part.partition, ack.kafka_offset),
         detail={"stands_there": because, **_bounds(now)},
     )
 
@@ -84,8 +84,8 @@ def _bounds(now: PartitionSnapshot | None) -> dict[str, int]:
     return {"leader_epoch": now.leader_epoch, "log_start": now.log_start, "high_watermark": now.high_watermark}
 
 
-def _stands_there(receipt: AckedOffset, standing: LogRecord | None, now: PartitionSnapshot) -> str:
-    if receipt.kafka_offset >= now.high_watermark:
+def _stands_there(ack: AckedOffset, standing: LogRecord | None, now: PartitionSnapshot) -> str:
+    if ack.kafka_offset >= now.high_watermark:
         return f"nothing: the log ends at {now.high_watermark}"
     if standing is None:
         return "no record"
@@ -93,7 +93,7 @@ def _stands_there(receipt: AckedOffset, standing: LogRecord | None, now: Partiti
 
 
 def without_compacted(sightings: Iterable[LookupHit], surroundings: ClusterState) -> tuple[LookupHit, ...]:
-    """A topic that compacts may drop what was acknowledged: there a receipt proves no loss."""
+    """A topic that compacts may drop what was acknowledged: there an acknowledgement proves no loss."""
     return tuple(_if_compacted(seen, surroundings) for seen in sightings)
 
 

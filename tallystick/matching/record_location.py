@@ -38,14 +38,14 @@ def not_yet_fetched(
     """
     if scan.unreadable_count or not wanted.transaction_keys <= {copy.transaction_key for copy in scan.incomplete}:
         return wanted, ()
-    at_home = {
+    fetched = {
         copy.item_id: scan.log_records.get(copy.item_id)
         for copy in (*scan.copies, *scan.incomplete)
         if copy.side is ItemSide.TOPIC
         if copy.match_key in wanted.match_keys or copy.transaction_key in wanted.transaction_keys
     }
-    records = tuple(record for record in at_home.values() if record is not None)
-    places = wanted.places | {topic_place(item_id) for item_id, record in at_home.items() if record is None}
+    records = tuple(record for record in fetched.values() if record is not None)
+    places = wanted.places | {topic_place(item_id) for item_id, record in fetched.items() if record is None}
     places -= {(record.topic_partition, record.kafka_offset) for record in records}
     return replace(wanted, places=places, known=tuple(part.readable for part in slices)), records
 

@@ -36,7 +36,7 @@ class StoredRun:
 class RunSummary:
     """A committed run on one line. money_minor: at stake in the breaks it found.
 
-    read_whole_by: where a side was held, the later cut that read what this one could not, once there is one.
+    completed_by_cut: where a side was held, the later cut that read what this one could not, once there is one.
     """
 
     contract: str
@@ -49,7 +49,7 @@ class RunSummary:
     window_end_utc: datetime
     scheduler_run_id: str
     recorded_at: datetime
-    read_whole_by: int | None
+    completed_by_cut: int | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -168,7 +168,7 @@ def contract_page(
         kinds=_kinds(book),
         orders=tuple((order.value, words) for order, words in _ORDER_WORDS.items()),
         question=question,
-        items=replace(items, rows=tuple(map(mask.standing, items.rows))),
+        items=replace(items, rows=tuple(map(mask.listed_item, items.rows))),
         keys_shown=not mask.hides_events,
         incidents=tuple(_incident_row(one, book.contract.direction) for one in incidents),
         plans=tuple(_plan_row(one) for one in plans),

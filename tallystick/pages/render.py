@@ -56,7 +56,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "count": "{:,}".format,
-        "foreign": escape_untrusted,
+        "untrusted": escape_untrusted,
         "money": format_minor,
         "time": format_time,
     }

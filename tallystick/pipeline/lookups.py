@@ -177,7 +177,7 @@ def look_up(
             new_copies_due_utc=new_copies_due_utc,
         )
     }
-    receipts = acks_of((row for key in sorted(topic_keys) for row in rows.get(key, ())), contract.legs)
+    acks = acks_of((row for key in sorted(topic_keys) for row in rows.get(key, ())), contract.legs)
     in_topics = _look_up_topics(
         sides,
         cut,
@@ -185,7 +185,7 @@ def look_up(
         partitions=partitions,
         match_keys=topic_keys,
         transaction_keys=set(transaction_keys),
-        receipts=receipts,
+        acks=acks,
         scan=scan,
         heads=heads,
     )
@@ -274,7 +274,7 @@ def _look_up_topics(
     partitions: Sequence[PartitionSnapshot],
     match_keys: set[str],
     transaction_keys: set[str],
-    receipts: Sequence[AckedOffset],
+    acks: Sequence[AckedOffset],
     scan: SliceScan,
     heads: KeptHeads,
 ) -> _InTopics:
@@ -284,13 +284,13 @@ def _look_up_topics(
         return found
     stray_topics = sides.contract.kafka.stray_topics
     strays = read_topic_snapshot(sides.admin, stray_topics) if stray_topics else ()
-    asked = frozenset((receipt.topic_partition, receipt.kafka_offset) for receipt in receipts)
+    asked = frozenset((ack.topic_partition, ack.kafka_offset) for ack in acks)
     keys = Wanted(match_keys=frozenset(match_keys), transaction_keys=frozenset(transaction_keys), places=asked)
     read = [part for part in cut.topic_slices if part.offsets.topic in sides.contract.topics]
-    wanted, at_home = not_yet_fetched(keys, read, scan)
+    wanted, fetched = not_yet_fetched(keys, read, scan)
     retained = (*(part for part in partitions if not is_recreated(cut, part)), *strays)
     found_in_log = _read_log(sides, retained, wanted, heads.worth_picking(wanted.known))
-    records = in_log_order([*found_in_log, *at_home], retained)
+    records = in_log_order([*found_in_log, *fetched], retained)
     undecided = {record.topic_partition for record in records if record.outcome is Outcome.OPEN}
     open_now = read_open_transactions(sides.admin, sorted(undecided)) if undecided else ()
     leg_of = {topic: leg for leg, topic in sides.contract.legs.items()}
@@ -303,15 +303,15 @@ def _look_up_topics(
             found.by_transaction.setdefault(record.transaction_key, {}).setdefault(leg, []).append(seen)
     standing = {(record.topic_partition, record.kafka_offset): record for record in records}
     first_topic_ids = {part.offsets.topic: part.snapshot.topic_id for part in baseline.topic_slices}
-    for receipt in receipts:
+    for ack in acks:
         sighting = locate_acked(
-            receipt,
-            standing.get((receipt.topic_partition, receipt.kafka_offset)),
+            ack,
+            standing.get((ack.topic_partition, ack.kafka_offset)),
             partitions=partitions,
             first_topic_ids=first_topic_ids,
         )
         if sighting is not None:
-            found.by_key.setdefault(receipt.match_key, []).append(sighting)
+            found.by_key.setdefault(ack.match_key, []).append(sighting)
     return found
 
 

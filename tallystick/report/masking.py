@@ -18,11 +18,11 @@ from tallystick.model.findings import Break
 from tallystick.model.item_reason import Reason
 from tallystick.model.open_item import OpenItem
 from tallystick.model.stored_run import StoredRun
-from tallystick.store.breaks.item_query_store import ItemRow
+from tallystick.store.breaks.item_query_store import ListedItem
 from tallystick.store.plans.plan_life_store import PlanInShort
 
 MASKED = "masked"
-_Record = TypeVar("_Record", Break, OpenItem, ItemRow, PlanItem)
+_Record = TypeVar("_Record", Break, OpenItem, ListedItem, PlanItem)
 
 
 class Mask:
@@ -50,7 +50,7 @@ class Mask:
     def item(self, item: OpenItem) -> OpenItem:
         return self._masked(item, self._keys(item.match_key, item.transaction_key))
 
-    def standing(self, row: ItemRow) -> ItemRow:
+    def listed_item(self, row: ListedItem) -> ListedItem:
         return self._masked(row, self._keys(row.match_key, row.transaction_key))
 
     def told(self, told: ToldBreak) -> ToldBreak:

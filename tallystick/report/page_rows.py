@@ -84,7 +84,7 @@ class BreakSection:
     """The breaks of one class."""
 
     group: BreakGroup
-    told_apart: tuple[str, ...]
+    ruled_out: tuple[str, ...]
     summary: str
     hidden: str
     rows: tuple[BreakRow, ...]

@@ -57,5 +57,5 @@ def _template() -> Template:
     assert loader is not None
     css, _, _ = loader.get_source(environment, "report.css")
     environment.globals["css"] = Markup(css)  # our own file, no value in it
-    environment.filters |= {"count": "{:,}".format, "time": format_time, "foreign": escape_untrusted}
+    environment.filters |= {"count": "{:,}".format, "time": format_time, "untrusted": escape_untrusted}
     return environment.get_template("report.html.jinja2")

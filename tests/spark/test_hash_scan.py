@@ -22,7 +22,7 @@ from tallystick_spark.matching.hash_scan import (
     SourceChangedDuringScan,
     _exceptional,
     scan_by_hash,
-    takes,
+    supports_hash_match,
     tasks_to_match,
 )
 from tallystick_spark.readers.ledger_frame import LEDGER_ROWS, RowsById
@@ -279,7 +279,7 @@ def test_a_swap_of_two_amounts_is_seen(spark: SparkSession) -> None:
     ],
 )
 def test_it_is_taken_where_it_answers_the_same(asked: dict[str, bool], taken: bool) -> None:
-    assert takes(**{"has_sequence": False, "ignore_case": False, "has_inputs": False, **asked}) is taken
+    assert supports_hash_match(**{"has_sequence": False, "ignore_case": False, "has_inputs": False, **asked}) is taken
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from tallystick.ledger.key_index import IndexedCopy, ReadableIndexes, index_folder, key_hash, seal
+from tallystick.ledger.key_index import IndexedCopy, ReadableIndexes, commit_index, index_folder, key_hash
 from tallystick.matching.scan_result import CANARY_PARTITION
 from tallystick_spark.readers.key_index_frame import index_of, keys_in_indexes, write_index
 
@@ -25,7 +25,7 @@ def test_what_spark_writes_is_found_by_key_in_order_of_the_hash(spark: SparkSess
         spark, "out", KEYS, ("out", CANARY_PARTITION, 1, "canary", True), ("out", 0, 99, "unreadable", False)
     )
     write_index(index_of(outputs, events(spark, "in", KEYS[:2])), folder)
-    index = seal(artifacts, folder, copies=len(KEYS) + 2, kept_from=1)
+    index = commit_index(artifacts, folder, copies=len(KEYS) + 2, kept_from=1)
     asked = ReadableIndexes(artifacts=artifacts, by_cut={1: index})
     found = asked.look_up([*KEYS, "nowhere", "canary", "unreadable"])
     assert set(found) == set(KEYS)

@@ -17,7 +17,7 @@ from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.fetch import Fetch, FetchedLog
 from tallystick.kafka_log.offset_census import take_census
 from tallystick.kafka_log.record import unpacked
-from tallystick.ledger.key_index import ReadableIndexes, seal
+from tallystick.ledger.key_index import ReadableIndexes, commit_index
 from tallystick.model.cut import PartitionSnapshot, TopicSlice
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick_spark.matching.bucket_blobs import (
@@ -198,7 +198,7 @@ def test_the_index_holds_each_readable_event_by_its_key_at_its_offset(
     read_once = summaries_of(log.fetch, [part], PLAN, decoder, LEGS, {}, index=IndexPlan(folder=folder / "1", seed=7))
     found = totals(list(read_once))
     readable = sum(one.rows for one in found if one.readable)
-    index = seal(folder, folder / "1", copies=readable, kept_from=1, seed=7)
+    index = commit_index(folder, folder / "1", copies=readable, kept_from=1, seed=7)
     asked = ReadableIndexes(artifacts=folder, by_cut={1: index}).look_up(["a", "b", "7"])
     expected: dict[str, set[str]] = {}
     for offset, value, _ in visible:

@@ -187,7 +187,7 @@ def test_a_held_window_names_the_cut_that_read_it_whole_and_that_cut_names_it(st
         commit_run(store, books.result(n), attempt=claim_attempt(store, "payouts", n), alerts=())
 
     def history() -> list[int | None]:
-        return [run.read_whole_by for run in reversed(list_runs(store, "payouts", limit=9))]
+        return [run.completed_by_cut for run in reversed(list_runs(store, "payouts", limit=9))]
 
     commit(0, mark=0)
     commit(1, mark=25)  # ends at 10: held
@@ -204,7 +204,7 @@ def test_a_window_is_held_by_a_mark_that_32_bits_do_not_hold(store: Engine, book
     cut = books.cut(0)
     books.save(store, replace(cut, ledger_slice=replace(cut.ledger_slice, mark=2**40)))
     commit_run(store, books.result(0), attempt=claim_attempt(store, "payouts", 0), alerts=())
-    assert [run.read_whole_by for run in list_runs(store, "payouts", limit=9)] == [None]
+    assert [run.completed_by_cut for run in list_runs(store, "payouts", limit=9)] == [None]
 
 
 def test_committing_the_same_result_again_changes_nothing(store: Engine, books: Any) -> None:

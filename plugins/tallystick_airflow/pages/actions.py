@@ -32,7 +32,7 @@ from tallystick.store.runs.close_store import close_cut
 from tallystick.store.views.overview_store import read_overview
 from tallystick_airflow.connections import read_store_dsn
 from tallystick_airflow.pages.action_auth import require_action_permission, require_token
-from tallystick_airflow.pages.auth import GetUserDep, Name, base_of, compensation_of, readable_break
+from tallystick_airflow.pages.auth import ContractName, GetUserDep, base_of, compensation_of, readable_break
 
 DONE = {
     "taken-on": "You took the incident on. It does not escalate, and pages again only when it is worse.",
@@ -53,7 +53,7 @@ class CannotAsk(RuntimeError):
 def take_on(
     request: Request,
     user: GetUserDep,
-    contract_name: Name,
+    contract_name: ContractName,
     alert: Annotated[str, Form(max_length=200)],
     token: Token,
 ) -> Response:
@@ -65,7 +65,7 @@ def take_on(
 
 
 @router.post("/contract/{contract_name}/plan")
-def ask_for_plan(request: Request, user: GetUserDep, contract_name: Name, token: Token) -> Response:
+def ask_for_plan(request: Request, user: GetUserDep, contract_name: ContractName, token: Token) -> Response:
     """Start the compensation DAG for all that stands up to the newest judged cut; it asks a person before it acts."""
     _let_in(request, user, contract_name, token)
     with _store() as engine:
@@ -94,7 +94,7 @@ def write_off(
 def close_unread(
     request: Request,
     user: GetUserDep,
-    contract_name: Name,
+    contract_name: ContractName,
     cut_n: Annotated[int, PathParameter(ge=0, le=2**31 - 1)],
     reason: Annotated[str, Form(max_length=1000)],
     token: Token,

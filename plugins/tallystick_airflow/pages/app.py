@@ -59,8 +59,8 @@ from tallystick_airflow.connections import ConnectionRefused, read_store_dsn
 from tallystick_airflow.pages.action_auth import form_token, may_act
 from tallystick_airflow.pages.actions import DONE, CannotAsk, router
 from tallystick_airflow.pages.auth import (
+    ContractName,
     GetUserDep,
-    Name,
     approval_address,
     base_of,
     contract_of_compensation,
@@ -144,7 +144,7 @@ def show_overview(request: Request, user: GetUserDep) -> Response:
 def show_contract(
     request: Request,
     user: GetUserDep,
-    contract_name: Name,
+    contract_name: ContractName,
     kind: str = "",
     search: Annotated[str, Query(max_length=200, pattern=_NO_ZERO_BYTE)] = "",
     order: ItemOrder = ItemOrder.OLDEST,
@@ -191,7 +191,7 @@ def show_contract(
 def show_run(
     request: Request,
     user: GetUserDep,
-    contract_name: Name,
+    contract_name: ContractName,
     cut_n: Cut,
     break_class: Annotated[str, Query(alias="class")] = "",
     after: Annotated[str, Query(max_length=100)] = "",
@@ -309,7 +309,7 @@ def show_dag_run(
 
 
 @app.get("/report/{contract_name}/{cut_n}")
-def show_report(request: Request, user: GetUserDep, contract_name: Name, cut_n: Cut) -> Response:
+def show_report(request: Request, user: GetUserDep, contract_name: ContractName, cut_n: Cut) -> Response:
     """The self-contained report, as the run's report task wrote it."""
     require_read(request, user, contract_name)
     path = report_path(artifacts_folder(), contract_name, cut_n)
@@ -318,7 +318,10 @@ def show_report(request: Request, user: GetUserDep, contract_name: Name, cut_n: 
 
 @app.get("/data-docs/{contract_name}/{path:path}")
 def show_data_docs(
-    request: Request, user: GetUserDep, contract_name: Name, path: Annotated[str, PathParameter(pattern=_NO_ZERO_BYTE)]
+    request: Request,
+    user: GetUserDep,
+    contract_name: ContractName,
+    path: Annotated[str, PathParameter(pattern=_NO_ZERO_BYTE)],
 ) -> Response:
     """Great Expectations' pages about the contract's runs."""
     require_read(request, user, contract_name)

@@ -26,7 +26,7 @@ MOUNTED_AT = "/tallystick"
 """The path below which Airflow serves the pages."""
 _RECONCILE, _COMPENSATE = "reconcile_", "compensate_"
 _NAME, *_ = PATTERNS
-Name = Annotated[str, PathParameter(pattern=_NAME)]
+ContractName = Annotated[str, PathParameter(pattern=_NAME)]
 """A contract's, in an address."""
 
 

@@ -1,9 +1,9 @@
 """The first reader's quick way: both sides matched by the hashes of their keys, and only what differs comes home.
 
 Each side is read once. Its tasks hash its rows into a few large blobs, one shuffle brings those of one bucket of keys
-together, and what is not one event and one equal row is told by its place (`side_summary`, `hash_match`). A second look
-brings those rows home, where they are paired by their real keys. `takes` tells where this way gives the same answers as
-`slice_matching.scan_slices`.
+together, and what is not one event and one equal row is told by its place (`bucket_blobs`, `hash_match`). A second look
+brings those rows home, where they are paired by their real keys. `supports_hash_match` tells where this way gives the
+same answers as `frame_match.scan_slices`.
 
 One file, since its three stages share the layout of the blobs that go from one to the next.
 """
@@ -238,7 +238,7 @@ def _of_keys(rows: Sequence[Row], key_hashes: Numbers, secret: str) -> list[Row]
     return list(compress(rows, np.isin(keyed_hashes((row["match_key"] for row in rows), secret), key_hashes)))
 
 
-def takes(*, has_sequence: bool, ignore_case: bool, has_inputs: bool) -> bool:
+def supports_hash_match(*, has_sequence: bool, ignore_case: bool, has_inputs: bool) -> bool:
     """Whether the quick way answers as the full one does."""
     return not (has_sequence or ignore_case or has_inputs)
 

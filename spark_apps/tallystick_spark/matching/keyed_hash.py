@@ -2,7 +2,7 @@
 
 Whoever writes an event or a row writes it before the secret is drawn, so nobody can choose two keys of one hash. No
 seed gives xxhash64 that: of some pairs of keys its hashes are equal under all seeds. What is kept and compared from run
-to run, the content digests, knows no secret: see `spark_hash`.
+to run, the content digests, knows no secret: see `xxhash`.
 """
 
 import secrets

@@ -1,4 +1,4 @@
-"""Parsed events and ledger rows as numbers: what `side_summary` takes. Keys are hashed in Python, under a secret."""
+"""Parsed events and ledger rows as numbers: what `bucket_blobs` takes. Keys are hashed in Python, under a secret."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -14,7 +14,7 @@ from tallystick_spark.matching.keyed_hash import keyed_currencies, keyed_texts
 from tallystick_spark.readers.topic_frame import topic_number
 
 SUMMARY_SHAPE = "kind tinyint, bucket int, blob binary"
-"""`side_summary.SUMMARY`, in Spark's words."""
+"""`bucket_blobs.SUMMARY`, in Spark's words."""
 
 
 def events_to_hash(events: DataFrame, *, topics: Sequence[str], legs: Mapping[str, str]) -> DataFrame:

@@ -150,7 +150,7 @@ _TEXTS = ("row_id", "match_key", "transaction_key", "leg", "amount_minor", "curr
 
 
 def as_ledger_rows(rows: DataFrame) -> DataFrame:
-    """The shape above, without nulls, by the rules of `ledger_sql.column_list`. written_at may be absent."""
+    """The shape above, without nulls, by the rules of `postgres_sql.column_list`. written_at may be absent."""
     amount = F.expr("try_cast(amount_minor AS decimal(38, 9))")
     is_whole = F.coalesce((amount % 1 == 0) & amount.between(-(2**63), 2**63 - 1), F.lit(False))
     written = F.unix_millis(F.col("written_at").cast("timestamp")) if "written_at" in rows.columns else F.lit(None)
@@ -166,6 +166,6 @@ def as_ledger_rows(rows: DataFrame) -> DataFrame:
 
 
 def _fit(name: str) -> Column:
-    """As `ledger_sql` has it; and null where it holds a NUL, which no event that is readable has either."""
+    """As `postgres_sql` has it; and null where it holds a NUL, which no event that is readable has either."""
     text = F.col(name).cast("string")
     return F.when((F.length(text) <= TEXT_LENGTH_MAX) & (F.instr(text, "\0") == 0), text)

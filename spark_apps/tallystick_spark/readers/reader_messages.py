@@ -10,7 +10,7 @@ from tallystick.model.offsets import TopicPartition
 
 
 class RecordDigest(NamedTuple):
-    """Records of a range. xor, total: of their content, as `slice_matching.event_content` has it."""
+    """Records of a range. xor, total: of their content, as `frame_match.event_content` has it."""
 
     rows: int
     xor: int

@@ -1,4 +1,4 @@
-"""Posts one body, and says what became of it in the words of `alert_message`. Tries once; the outbox tries again.
+"""Posts one body, and says what became of it in the words of `message`. Tries once; the outbox tries again.
 
 Which answers a later try may cure is decided here, for every sink that speaks HTTP: 408, 425, 429 and 5xx, and no
 answer at all. Every other one is a refusal. Redirects are not followed: a secret goes where its connection says only.

@@ -1,1 +1,1 @@
-"""One template per kind of sink; `alert_view` says what each of them may write."""
+"""One template per kind of sink; `view.py` says what each of them may write."""

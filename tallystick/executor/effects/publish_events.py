@@ -53,7 +53,7 @@ class OutgoingRecord:
 
 
 @dataclass(kw_only=True)
-class _Receipt:
+class _Ack:
     """Filled in by the delivery report. refusal: why Kafka has not taken the record."""
 
     topic: str
@@ -96,10 +96,10 @@ def publish_together(
     """
     _step(producer.begin_transaction)
     on_progress(ExecutorStep.BEGUN, {})
-    receipts = []
+    acks = []
     try:
         for n, record in enumerate(records, start=1):
-            receipts.append(_produce(producer, record))
+            acks.append(_produce(producer, record))
             on_progress(ExecutorStep.PRODUCED, {"record": n, "of": len(records), "topic": record.topic})
         _step(producer.flush)
         on_progress(ExecutorStep.FLUSHED, {})
@@ -109,23 +109,21 @@ def publish_together(
     except _MustAbort as error:
         with suppress(_MustAbort):
             _step(producer.flush)
-        reason = next((receipt.refusal for receipt in receipts if receipt.refusal), str(error))
+        reason = next((ack.refusal for ack in acks if ack.refusal), str(error))
         _step(lambda: producer.abort_transaction(-1))
         on_progress(ExecutorStep.ABORTED, {"error": reason})
         raise TransactionAborted(reason) from error
     on_progress(ExecutorStep.PUBLISHED, {})
-    return tuple(
-        {"topic": receipt.topic, "partition": receipt.partition, "offset": receipt.kafka_offset} for receipt in receipts
-    )
+    return tuple({"topic": ack.topic, "partition": ack.partition, "offset": ack.kafka_offset} for ack in acks)
 
 
 class _MustAbort(Exception):
     """The transaction has failed; it must be aborted before anything else."""
 
 
-def _produce(producer: Producer, record: OutgoingRecord) -> _Receipt:
+def _produce(producer: Producer, record: OutgoingRecord) -> _Ack:
     """Hand one record over. Once another one was refused, librdkafka calls it a wrong state to produce in."""
-    receipt = _Receipt(topic=record.topic)
+    ack = _Ack(topic=record.topic)
     while True:
         try:
             _step(
@@ -134,7 +132,7 @@ def _produce(producer: Producer, record: OutgoingRecord) -> _Receipt:
                     key=record.key,
                     value=record.value,
                     headers=list(record.headers),
-                    on_delivery=receipt.note,
+                    on_delivery=ack.note,
                 )
             )
         except BufferError:
@@ -144,7 +142,7 @@ def _produce(producer: Producer, record: OutgoingRecord) -> _Receipt:
                 raise
             raise _MustAbort("a record before it was refused") from raised
         else:
-            return receipt
+            return ack
 
 
 def _step(call: Callable[[], object]) -> None:

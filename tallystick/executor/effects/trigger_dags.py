@@ -40,7 +40,7 @@ def trigger_dags(work: ExecutionContext) -> tuple[ItemOutcome, ...]:
         return run_actions(work, items, lambda item: _start(work, airflow, item, actions.get(item.action_id)))
 
 
-def rehearse_handing_over(work: ExecutionContext) -> dict[UUID, ItemOutcome]:
+def rehearse_triggers(work: ExecutionContext) -> dict[UUID, ItemOutcome]:
     """Ask of each DAG whether its run would begin."""
     items = _handed_over(work.plan)
     if not items:

@@ -47,7 +47,7 @@ class ItemQuestion:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ItemRow:
+class ListedItem:
     """One item that stands. Money in integer minor units, currency "" where nobody can say."""
 
     item_id: str
@@ -68,7 +68,7 @@ class ItemRow:
 class ItemListing:
     """Rows in the order asked for. next_after: what to ask for next; "" at the end."""
 
-    rows: tuple[ItemRow, ...]
+    rows: tuple[ListedItem, ...]
     next_after: str
 
 
@@ -85,7 +85,7 @@ def list_items(engine: Engine, contract_name: str, question: ItemQuestion) -> It
     with engine.connect() as connection:
         rows = connection.execute(_listing(contract_name, question)).all()
     shown = tuple(
-        ItemRow(
+        ListedItem(
             item_id=row.item_id,
             state=ItemState(row.state),
             break_class=BreakClass(row.break_class) if row.break_class else None,
@@ -132,7 +132,7 @@ def read_breaks(
     )
 
 
-def _place_of(row: ItemRow, order: ItemOrder) -> str:
+def _place_of(row: ListedItem, order: ItemOrder) -> str:
     value = abs(row.amount_minor) if order is ItemOrder.LARGEST else row.first_seen_utc.isoformat()
     return f"{value}{_BETWEEN}{row.item_id}"
 

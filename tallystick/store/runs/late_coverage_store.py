@@ -12,13 +12,13 @@ _LOOK_BACK_CUTS = 100
 """A report names the held windows among so many before it."""
 
 
-def read_whole_by(connection: Connection, contract_name: str, n: int) -> int | None:
+def completed_by_cut(connection: Connection, contract_name: str, n: int) -> int | None:
     """The first judged cut that reached all marks that cut n did not; None without one, or where nothing was held."""
     found = {row.cut_n: row.read_by for row in connection.execute(_held_cuts(contract_name, first=n, last=n))}
     return found.get(n)
 
 
-def held_cuts_read_whole_by(connection: Connection, contract_name: str, m: int) -> tuple[int, ...]:
+def held_cuts_completed_by(connection: Connection, contract_name: str, m: int) -> tuple[int, ...]:
     """The held cuts before cut m for which it is the one."""
     rows = connection.execute(_held_cuts(contract_name, first=m - _LOOK_BACK_CUTS, last=m - 1))
     return tuple(sorted(row.cut_n for row in rows if row.read_by == m))

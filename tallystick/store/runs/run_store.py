@@ -39,7 +39,7 @@ from tallystick.model.verdict import Verdict
 from tallystick.store.alerts.alert_store import insert_alerts
 from tallystick.store.break_lock import hold_breaks
 from tallystick.store.runs.cut_store import CutNotFound, cut_of_row
-from tallystick.store.runs.late_coverage_store import held_cuts_read_whole_by, read_whole_by
+from tallystick.store.runs.late_coverage_store import completed_by_cut, held_cuts_completed_by
 from tallystick.store.runs.open_item_store import (
     break_of_row,
     in_report_order,
@@ -318,7 +318,7 @@ def _stored(
         recorded_at=verdict.recorded_at,
         cut=cut_of_row(connection, cut),
         standing=standing,
-        completes=held_cuts_read_whole_by(connection, cut.contract, cut.n),
+        completes=held_cuts_completed_by(connection, cut.contract, cut.n),
         ledger_guarantee=Contract.model_validate(contract).ledger.guarantee,
     )
 
@@ -379,5 +379,5 @@ def _summary(connection: Connection, row: Row[Any]) -> RunSummary:
         window_end_utc=row.window_end_utc,
         scheduler_run_id=row.scheduler_run_id,
         recorded_at=row.recorded_at,
-        read_whole_by=read_whole_by(connection, row.contract, row.cut_n),
+        completed_by_cut=completed_by_cut(connection, row.contract, row.cut_n),
     )

@@ -54,7 +54,7 @@ def runs(matched_run: StoredRun, broken_run: StoredRun, inconclusive_run: Stored
             window_end_utc=run.window_end_utc,
             scheduler_run_id=run.scheduler_run_id,
             recorded_at=run.recorded_at,
-            read_whole_by=None,
+            completed_by_cut=None,
         )
         for run in (inconclusive_run, broken_run, matched_run)
     ]

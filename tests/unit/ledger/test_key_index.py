@@ -16,6 +16,7 @@ from tallystick.ledger.key_index import (
     IndexedCopy,
     IndexIncomplete,
     ReadableIndexes,
+    commit_index,
     delete_expired,
     first_kept,
     index_folder,
@@ -23,7 +24,6 @@ from tallystick.ledger.key_index import (
     key_hash,
     readable_indexes,
     row_groups_with,
-    seal,
 )
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import KeyIndex
@@ -48,7 +48,7 @@ def indexes(artifacts: Path, *cuts: Iterable[tuple[str, str, int]]) -> ReadableI
     for number, copies in enumerate(cuts, start=1):
         folder = index_folder(artifacts, "billing", number, attempt=1)
         write(folder, *copies)
-        by_cut[number] = seal(artifacts, folder, copies=len(tuple(copies)), kept_from=1)
+        by_cut[number] = commit_index(artifacts, folder, copies=len(tuple(copies)), kept_from=1)
     return ReadableIndexes(artifacts=artifacts, by_cut=by_cut)
 
 
@@ -71,7 +71,9 @@ def test_keys_that_share_half_their_hash_are_told_apart(tmp_path: Path) -> None:
     rows = {"hash_high": [high], "hash_low": [low + 1], "part": [OUTPUTS], "kafka_offset": [3]}
     pq.write_table(pa.table(rows), folder / "part-0.parquet")
     assert (
-        ReadableIndexes(artifacts=tmp_path, by_cut={1: seal(tmp_path, folder, copies=1, kept_from=1)}).look_up(["a"])
+        ReadableIndexes(artifacts=tmp_path, by_cut={1: commit_index(tmp_path, folder, copies=1, kept_from=1)}).look_up(
+            ["a"]
+        )
         == {}
     )
 
@@ -103,7 +105,7 @@ def test_what_is_found_is_what_was_written_however_small_the_row_groups_are(
     folder = index_folder(artifacts, "billing", 1, attempt=1)
     write(folder, *((key, OUTPUTS, 1) for key in keys), group_size=7)
     found = ReadableIndexes(
-        artifacts=artifacts, by_cut={1: seal(artifacts, folder, copies=len(keys), kept_from=1)}
+        artifacts=artifacts, by_cut={1: commit_index(artifacts, folder, copies=len(keys), kept_from=1)}
     ).look_up(asked)
     assert set(found) == keys & asked
 
@@ -161,7 +163,7 @@ def test_an_absence_is_trusted_only_where_log_and_indexes_together_show_every_in
         write(folder, *((key, INPUTS, starts[-1] + place) for place, key in enumerate(keys)))
         starts.append(starts[-1] + len(keys))
         kept_from = first_kept(number, windows=horizon)
-        stored[number] = seal(artifacts, folder, copies=len(keys), kept_from=kept_from)
+        stored[number] = commit_index(artifacts, folder, copies=len(keys), kept_from=kept_from)
         delete_expired(artifacts, "billing", number, attempt=1, kept_from=kept_from)
     for number in lost & set(stored):
         shutil.rmtree(index_folder(artifacts, "billing", number, attempt=1), ignore_errors=True)
@@ -180,9 +182,9 @@ def test_an_index_that_does_not_hold_all_that_was_read_is_refused(tmp_path: Path
     folder = index_folder(tmp_path, "billing", 1, attempt=1)
     write(folder, ("a", OUTPUTS, 7))
     with pytest.raises(IndexIncomplete, match=f"holds 1 copies; expected the {read} "):
-        seal(tmp_path, folder, copies=read, kept_from=1)
+        commit_index(tmp_path, folder, copies=read, kept_from=1)
     with pytest.raises(IndexIncomplete, match="holds 0 copies; expected the 2"):
-        seal(tmp_path, tmp_path / "elsewhere", copies=2, kept_from=1)
+        commit_index(tmp_path, tmp_path / "elsewhere", copies=2, kept_from=1)
 
 
 def test_a_file_that_no_verdict_names_is_read_by_nobody(tmp_path: Path) -> None:

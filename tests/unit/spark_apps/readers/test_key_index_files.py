@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.ledger.key_index import IndexedCopy, IndexIncomplete, ReadableIndexes, key_hash, seal
+from tallystick.ledger.key_index import IndexedCopy, IndexIncomplete, ReadableIndexes, commit_index, key_hash
 from tallystick_spark.readers import key_index_files
 from tallystick_spark.readers.key_index_files import IndexPlan, IndexWriter, index_hashes, read_before
 from tests.unit.builders import LAW
@@ -42,7 +42,7 @@ def test_hashes_of_many_keys_are_those_of_each(seed: int) -> None:
 
 def test_what_a_task_writes_is_found_by_key_with_its_place(tmp_path: Path) -> None:
     write(tmp_path / "cut", KEYS)
-    index = seal(tmp_path, tmp_path / "cut", copies=len(KEYS), kept_from=1, seed=SEED)
+    index = commit_index(tmp_path, tmp_path / "cut", copies=len(KEYS), kept_from=1, seed=SEED)
     asked = ReadableIndexes(artifacts=tmp_path, by_cut={3: index})
     answer = asked.look_up([*KEYS, "nowhere"])
     assert set(answer) == set(KEYS)
