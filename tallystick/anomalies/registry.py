@@ -61,7 +61,7 @@ from tallystick.model.findings import Break, DoubtFound, NoticeFound
 
 @dataclass(frozen=True, kw_only=True)
 class AnomalyRule:
-    """One line of the registry. letters: the rows of the taxonomy in ARCHITECTURE.md that it covers."""
+    """One line of the registry. letters: the rows of the taxonomy in docs/findings.md that it covers."""
 
     names: tuple[BreakClass | Doubt | Notice, ...]
     letters: str

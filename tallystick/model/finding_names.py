@@ -1,6 +1,6 @@
 """The names of what can be wrong. What proves each is in tallystick/anomalies/, a file each.
 
-The letters are those of the anomaly taxonomy in ARCHITECTURE.md.
+The letters are those of the anomaly taxonomy in docs/findings.md.
 """
 
 from enum import StrEnum

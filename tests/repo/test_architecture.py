@@ -1,4 +1,4 @@
-"""The map names every class, so that nobody meets one that is not on it."""
+"""The tables of docs/ name every class, change and attempt with its test, so that nobody meets one not on them."""
 
 import re
 from pathlib import Path
@@ -9,9 +9,9 @@ from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.open_item import ItemState
 
 ROOT = Path(__file__).parents[2]
-ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
-LIFE = ARCHITECTURE.partition("## Life of an open item")[2].partition("\n## ")[0]
-TRIED = ARCHITECTURE.partition("### Approval attempts")[2].partition("\n## ")[0]
+FINDINGS = (ROOT / "docs" / "findings.md").read_text()
+LIFE = (ROOT / "docs" / "open-items.md").read_text()
+TRIED = (ROOT / "docs" / "failure-cases.md").read_text().partition("## Approval attempts")[2]
 
 
 def rows_of(part: str) -> list[list[str]]:
@@ -25,7 +25,7 @@ TRANSITIONS = [row for row in ROWS if row[0].strip() not in ("from", *DIRECTIONS
 
 @pytest.mark.parametrize("name", [*BreakClass, *Doubt, *Notice], ids=str)
 def test_every_break_doubt_and_notice_has_its_row(name: str) -> None:
-    rows = [line for line in ARCHITECTURE.splitlines() if line.startswith("|")]
+    rows = [line for line in FINDINGS.splitlines() if line.startswith("|")]
     assert any(f"`{name}`" in row for row in rows)
 
 
