@@ -218,7 +218,7 @@ def test_whatever_fails_and_whenever_no_alert_is_lost_or_overtaken(
         told = []
         for topic in changed:
             fires[topic] = not fires[topic]
-            told.append(alert(n, "trigger" if fires[topic] else "resolve", topic=topic, sinks=NAMES))
+            told.append(alert(n, "trigger" if fires[topic] else "resolve", name=topic, sinks=NAMES))
         written += [(one.action, one.dedup_key) for one in told]
         books.commit(store, books.result(n), alerts=tuple(told))
         for receiver in desk.receivers.values():
