@@ -1,6 +1,6 @@
-"""The pages' HTTP side: routes, headers and what a failure looks like. Reads the verdict store; pages_acting writes.
+"""The pages' HTTP side: routes, headers and what a failure looks like. Reads the verdict store; actions.py writes.
 
-What stands on a page is decided in tallystick.pages, who may see it in pages_door. Every route has the door: there are
+What stands on a page is decided in tallystick.pages, who may see it in auth.py. Every route has the door: there are
 no open docs and no open assets.
 """
 
@@ -105,7 +105,8 @@ app = FastAPI(
 
 _NO_ZERO_BYTE = "^[^\x00]*$"
 """PostgreSQL has no text with one."""
-Cut = Annotated[int, PathParameter(ge=0, le=2**31 - 1)]
+PathText = Annotated[str, PathParameter(pattern=_NO_ZERO_BYTE)]
+CutNumber = Annotated[int, PathParameter(ge=0, le=2**31 - 1)]
 
 
 app.include_router(router)
@@ -192,7 +193,7 @@ def show_run(
     request: Request,
     user: GetUserDep,
     contract_name: ContractName,
-    cut_n: Cut,
+    cut_n: CutNumber,
     break_class: Annotated[str, Query(alias="class")] = "",
     after: Annotated[str, Query(max_length=100)] = "",
 ) -> Response:
@@ -287,9 +288,7 @@ def show_dag(request: Request, user: GetUserDep, dag_id: str) -> Response:
 
 
 @app.get("/dag-run/{dag_id}/{run_id:path}")
-def show_dag_run(
-    request: Request, user: GetUserDep, dag_id: str, run_id: Annotated[str, PathParameter(pattern=_NO_ZERO_BYTE)]
-) -> Response:
+def show_dag_run(request: Request, user: GetUserDep, dag_id: str, run_id: PathText) -> Response:
     """The tab on a DAG run: the page of the cut that it made, or of the plan that it asks about."""
     repaired = contract_of_compensation(dag_id)
     if repaired is not None:
@@ -309,7 +308,7 @@ def show_dag_run(
 
 
 @app.get("/report/{contract_name}/{cut_n}")
-def show_report(request: Request, user: GetUserDep, contract_name: ContractName, cut_n: Cut) -> Response:
+def show_report(request: Request, user: GetUserDep, contract_name: ContractName, cut_n: CutNumber) -> Response:
     """The self-contained report, as the run's report task wrote it."""
     require_read(request, user, contract_name)
     path = report_path(artifacts_folder(), contract_name, cut_n)
@@ -317,12 +316,7 @@ def show_report(request: Request, user: GetUserDep, contract_name: ContractName,
 
 
 @app.get("/data-docs/{contract_name}/{path:path}")
-def show_data_docs(
-    request: Request,
-    user: GetUserDep,
-    contract_name: ContractName,
-    path: Annotated[str, PathParameter(pattern=_NO_ZERO_BYTE)],
-) -> Response:
+def show_data_docs(request: Request, user: GetUserDep, contract_name: ContractName, path: PathText) -> Response:
     """Great Expectations' pages about the contract's runs."""
     require_read(request, user, contract_name)
     return _file(_data_docs(artifacts_folder(), contract_name), path)
