@@ -1,9 +1,11 @@
 """The edge of the command line: every expected error is one sentence and an exit code; a bug keeps its traceback."""
 
 import os
+import signal
 import sys
 import traceback
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
@@ -45,6 +47,20 @@ def tell_of(error: Exception) -> ExitCode:
         sentence = f"{type(error).__name__}: this is a bug in Tallystick; the lines above say where"
     typer.echo(printed_text(sentence), err=True)
     return code
+
+
+@contextmanager
+def stopped_by_sigterm() -> Iterator[None]:
+    """SIGTERM does what Ctrl-C does, so that a stopped service leaves no Spark behind either."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _drop_stdout() -> None:

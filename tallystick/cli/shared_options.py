@@ -1,11 +1,31 @@
-"""Options that several commands share."""
+"""Options and arguments that several commands share."""
 
-from typing import TYPE_CHECKING, Annotated
+import re
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    pass
+
+def set_plain(plain: bool) -> None:
+    """Say how every console of this command writes."""
+    from tallystick.cli.table import set_plain as set_tables_plain
+
+    set_tables_plain(plain)
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout; its keys are stable.")]
+Plain = Annotated[
+    bool,
+    typer.Option("--plain", callback=set_plain, help="As in a pipe: a line a row, every column, no colour."),
+]
+ContractFile = Annotated[Path, typer.Argument(metavar="CONTRACT_FILE", help="The contract's YAML file.")]
+RunName = Annotated[str, typer.Argument(metavar="RUN", help="CONTRACT/N, such as billing_payments/7.")]
+
+
+def run_of(run_name: str) -> tuple[str, int]:
+    """Contract and cut of a run's name. Raises typer.BadParameter."""
+    found = re.fullmatch(r"([a-z][a-z0-9_]*)/(\d{1,9})", run_name)
+    if found is None:
+        raise typer.BadParameter(f"got {run_name!r}; expected CONTRACT/N, such as billing_payments/7")
+    return found[1], int(found[2])

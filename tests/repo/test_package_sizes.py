@@ -21,9 +21,6 @@ REGISTRIES = {
 REASON = re.compile(r"^(?:# )?One file, since \S.{20,}$", re.MULTILINE)
 """How a long module says why it is one: a line of its docstring, or a comment before its first statement."""
 
-TO_BE_SPLIT = frozenset({"tallystick/cli/app.py"})
-"""Long modules for which there is no good reason. None is added; one that is split is struck off."""
-
 FOLDERS = ("tallystick", "spark_apps", "plugins", "expectations", "dags", "lab", "bench", "setup", "tests")
 
 
@@ -65,7 +62,7 @@ def test_no_registry_is_excused_that_is_not_there() -> None:
 
 
 def test_no_module_is_long_without_saying_why_it_is_one() -> None:
-    assert {found.split(":")[0] for found in find_long(ROOT)} == TO_BE_SPLIT
+    assert find_long(ROOT) == []
 
 
 def test_no_module_says_why_it_is_long_and_is_not() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tallystick.contract.contract import load_contract
-from tests.unit.cli.commands import COMMANDS
+from tests.unit.cli.command_line import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 GENERATED = ("contract.md", "commands.md")  # each has a test of its own

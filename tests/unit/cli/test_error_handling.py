@@ -10,7 +10,7 @@ from tallystick.executor.effects.airflow_api import AirflowUnreachable
 from tallystick.model.errors import TallystickError
 from tallystick.pipeline.local_run import RereadDiffers
 from tallystick.store.plans.plan_store import EndingHeld
-from tests.unit.cli.commands import run
+from tests.unit.cli.command_line import run
 
 
 def test_a_store_that_does_not_answer_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from tallystick.cli.reference_page import command_reference
-from tests.unit.cli.commands import COMMANDS
+from tests.unit.cli.command_line import COMMANDS
 
 ROOT = Path(__file__).parents[3]
 

@@ -1,12 +1,16 @@
-"""The commands about single cuts, and how a run is named. Heavy imports stand inside the commands."""
+"""`tallystick cut`: store a cut, or close one that no attempt can judge."""
 
-import re
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from tallystick.cli.commands.run import local_run
+from tallystick.cli.error_handling import stopped_by_sigterm
+from tallystick.cli.shared_options import AsJson, RunName, run_of
 from tallystick.connections.connections import store_dsn
+from tallystick.contract.contract import load_contract
 
 
 class _MakesByDefault(TyperGroup):
@@ -21,15 +25,37 @@ class _MakesByDefault(TyperGroup):
 cut_commands = typer.Typer(
     cls=_MakesByDefault, no_args_is_help=True, help="Cuts: what a run reads, fixed before it reads."
 )
-RunName = Annotated[str, typer.Argument(metavar="RUN", help="CONTRACT/N, such as billing_payments/7.")]
 
 
-def run_of(run_name: str) -> tuple[str, int]:
-    """Contract and cut of a run's name. Raises typer.BadParameter."""
-    found = re.fullmatch(r"([a-z][a-z0-9_]*)/(\d{1,9})", run_name)
-    if found is None:
-        raise typer.BadParameter(f"got {run_name!r}; expected CONTRACT/N, such as billing_payments/7")
-    return found[1], int(found[2])
+@cut_commands.command("make")
+def store_cuts(
+    contract_files: Annotated[
+        list[Path], typer.Argument(metavar="CONTRACT_FILE...", help="The contracts' YAML files.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Settle and store the cut of the window that ends now, for a Spark job elsewhere to judge.
+
+    What `run` does before it starts Spark, with the same environment. Refused while a cut has no verdict yet; the next
+    `run` judges that one.
+
+    `tallystick cut CONTRACT_FILE...` is the same.
+
+    Example: `tallystick cut make dags/contracts/billing_payments.yaml`
+    """
+    from tallystick.cli.output import print_json
+    from tallystick.cli.progress import Progress
+    from tallystick.pipeline.local_run import fix_cut
+
+    contracts = [load_contract(path) for path in contract_files]
+    with stopped_by_sigterm(), Progress() as progress:
+        locals_ = [local_run(one, path, progress) for one, path in zip(contracts, contract_files, strict=True)]
+        cuts = [fix_cut(local, settle=True) for local in locals_]
+    if as_json:
+        print_json([{"contract": cut.contract, "cut": cut.n} for cut in cuts])
+    else:
+        for cut in cuts:
+            typer.echo(f"{cut.contract}/{cut.n}")
 
 
 @cut_commands.command("close")
@@ -37,7 +63,7 @@ def close_one(
     run_name: RunName,
     by: Annotated[str, typer.Option(metavar="NAME", help="Who decided it.")],
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why nobody can judge it, for whoever audits it.")],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout; its keys are stable.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Close an open cut that no attempt can judge, so that the books go on: the last resort.
 

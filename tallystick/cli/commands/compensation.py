@@ -2,13 +2,14 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tallystick.cli.shared_options import AsJson, ContractFile
 from tallystick.connections.connections import Connections, connections_from_environment, store_dsn
 from tallystick.contract.contract import Contract, load_contract
 from tallystick.model.verdict import exit_code_of
@@ -17,14 +18,16 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from tallystick.compensation.plan import Plan
+    from tallystick.compensation.repair_effect import RepairEffect
+    from tallystick.compensation.signed_approval import Reopening, SignedApproval
+    from tallystick.executor.execute_plan import Execution
+    from tallystick.report.masking import Mask
 
 compensation_commands = typer.Typer(
     no_args_is_help=True, help="Compensations: what would be repaired, doing it once, and stopping it."
 )
 
-ContractFile = Annotated[Path, typer.Argument(metavar="CONTRACT_FILE", help="The contract's YAML file.")]
 PlanHash = Annotated[str, typer.Argument(metavar="PLAN_HASH", help="The hash that `plan` showed.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout; its keys are stable.")]
 WhichContract = Annotated[
     str | None, typer.Argument(metavar="[CONTRACT]", help="Name of one contract; without it, all of them.")
 ]
@@ -137,10 +140,8 @@ def act_on_plan(
     from tallystick.host.terminal_user import this_terminal
     from tallystick.report.masking import Mask
     from tallystick.store.engine import open_store
-    from tallystick.text.plain import escape_untrusted, story_text
 
     contract, approver = load_contract(contract_file), words_of("--by", by)
-    mask = Mask(contract)
     engine = open_store(store_dsn())
     plan = _kept_plan(engine, contract, plan_hash)
     _keep_signed(engine, contract, plan, approval or [])
@@ -162,13 +163,22 @@ def act_on_plan(
         effects = [check.effect for check in result.checks]
         on_progress("verified", {"verdict": result.verdict, "effects": effects})
     if not as_json:
-        for outcome, effect in zip(execution.outcomes, effects, strict=True):
-            words = f"{outcome.fate}, {effect}".replace("_", " ")
-            typer.echo(
-                f"{escape_untrusted(mask.key(outcome.match_key))}: {words}. {story_text(outcome.reason)}".rstrip()
-            )
+        _print_outcomes(execution, effects, mask=Mask(contract))
         typer.echo(str(result.verdict))
     raise typer.Exit(exit_code_of(result.verdict))
+
+
+def _print_step(step: str, figures: Mapping[str, Any]) -> None:
+    print(json.dumps({"step": step, **figures}), flush=True)
+
+
+def _print_outcomes(execution: "Execution", effects: Iterable["RepairEffect"], *, mask: "Mask") -> None:
+    """A line per action, in the plan's order."""
+    from tallystick.text.plain import escape_untrusted, story_text
+
+    for outcome, effect in zip(execution.outcomes, effects, strict=True):
+        words = f"{outcome.fate}, {effect}".replace("_", " ")
+        typer.echo(f"{escape_untrusted(mask.key(outcome.match_key))}: {words}. {story_text(outcome.reason)}".rstrip())
 
 
 def _kept_plan(engine: "Engine", contract: Contract, plan_hash: str) -> "Plan":
@@ -217,10 +227,6 @@ def _acting_connections(contract: Contract) -> Connections:
     )
 
 
-def _print_step(step: str, figures: Mapping[str, Any]) -> None:
-    print(json.dumps({"step": step, **figures}), flush=True)
-
-
 @compensation_commands.command("reopen")
 def reopen(
     contract_file: ContractFile,
@@ -240,59 +246,76 @@ def reopen(
 
     Example: `tallystick compensation reopen payouts.yaml 8f0c... --by "Ada Byron" --reason "its record was forged"`
     """
-    from tallystick.compensation.approval_rules import approval_holds, refuse_one_reopener
     from tallystick.compensation.kill_switch import words_of
-    from tallystick.compensation.plan import ApprovalTooOld
-    from tallystick.compensation.signed_approval import Reopening, read_signed, read_signers, reopening_sheet
+    from tallystick.compensation.signed_approval import reopening_sheet
     from tallystick.host.terminal_user import at_terminal, this_terminal
     from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store
-    from tallystick.store.plans.plan_store import open_actions
-    from tallystick.store.plans.reopen_store import ReopenRefused, reopen_action
-    from tallystick.text.plain import escape_untrusted
+    from tallystick.store.plans.reopen_store import reopen_action
 
     contract, who, why = load_contract(contract_file), words_of("--by", by), words_of("--reason", reason)
     engine, terminal = open_store(store_dsn()), this_terminal()
+    reopening = _reopening_of(engine, contract, action, by=who, reason=why)
+    now_utc = store_now(engine)
+    if approval is None:
+        typer.echo(reopening_sheet(reopening, made_at_utc=now_utc), nl=False)
+        return
+    signed = _second_person(contract, reopening, approval, asked=(who, terminal.os_user), now_utc=now_utc)
+    proof = {"agreed": signed.signer, "key": signed.key_fingerprint, "document_sha256": signed.document_sha256}
+    done = reopen_action(
+        engine,
+        contract.name,
+        reopening.action_id,
+        by=who,
+        reason=why,
+        proof=proof | at_terminal(terminal),
+        before=reopening.before,
+    )
+    typer.echo(f"action {done.action_id}: reopened, was {done.was}; the next plan may repair break {done.break_id}")
+
+
+def _reopening_of(engine: "Engine", contract: Contract, action: str, *, by: str, reason: str) -> "Reopening":
+    """Describe what a second person is asked for. Raises ReopenRefused where no such action is done or waits."""
+    from tallystick.compensation.signed_approval import Reopening
+    from tallystick.store.plans.plan_store import open_actions
+    from tallystick.store.plans.reopen_store import ReopenRefused
+    from tallystick.text.plain import escape_untrusted
+
     stored = {str(action_id): one for action_id, one in open_actions(engine, contract.name).items()}.get(action)
     if stored is None:
         raise ReopenRefused(
             f"{contract.name}: {escape_untrusted(action)} is no action that is done or waits; expected the id of one"
         )
-    reopening = Reopening(
+    return Reopening(
         contract=contract.name,
         environment=_environment(),
         action_id=stored.action_id,
-        by=who,
-        reason=why,
+        by=by,
+        reason=reason,
         before=stored.reopened,
         state=stored.state,
         outcome=stored.outcome,
     )
 
+
+def _second_person(
+    contract: Contract, reopening: "Reopening", sheet: Path, *, asked: tuple[str, str], now_utc: datetime
+) -> "SignedApproval":
+    """Check the signed sheet. Raises ApprovalRefused, ApprovalTooOld."""
+    from tallystick.compensation.approval_rules import approval_holds, refuse_one_reopener
+    from tallystick.compensation.plan import ApprovalTooOld
+    from tallystick.compensation.signed_approval import read_signed, read_signers, reopening_sheet
+
     def sheet_of(made_at_utc: datetime) -> str:
         return reopening_sheet(reopening, made_at_utc=made_at_utc)
 
-    now_utc = store_now(engine)
-    if approval is None:
-        typer.echo(sheet_of(now_utc), nl=False)
-        return
-    signed = read_signed(approval, sheet_of, signers=read_signers(), now_utc=now_utc)
-    refuse_one_reopener(contract, asked=(who, terminal.os_user), agreed=signed.signer)
+    signed = read_signed(sheet, sheet_of, signers=read_signers(), now_utc=now_utc)
+    refuse_one_reopener(contract, asked=asked, agreed=signed.signer)
     if not approval_holds(contract, now_utc - signed.made_at_utc):
         raise ApprovalTooOld(
-            f"{approval}: older than the contract's approval_valid_seconds; expected a sheet that was made since"
+            f"{sheet}: older than the contract's approval_valid_seconds; expected a sheet that was made since"
         )
-    proof = {"agreed": signed.signer, "key": signed.key_fingerprint, "document_sha256": signed.document_sha256}
-    done = reopen_action(
-        engine,
-        contract.name,
-        stored.action_id,
-        by=who,
-        reason=why,
-        proof=proof | at_terminal(terminal),
-        before=stored.reopened,
-    )
-    typer.echo(f"action {done.action_id}: reopened, was {done.was}; the next plan may repair break {done.break_id}")
+    return signed
 
 
 @compensation_commands.command("stop")

@@ -1,0 +1,122 @@
+"""`tallystick run`: reconcile contracts now."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tallystick.cli.error_handling import stopped_by_sigterm, tell_of
+from tallystick.cli.masked_runs import masked
+from tallystick.cli.shared_options import AsJson
+from tallystick.connections.connections import artifacts_folder, connections_from_environment, store_dsn
+from tallystick.contract.contract import Contract, load_contract
+from tallystick.model.verdict import ExitCode, exit_code_of, worst_of
+
+if TYPE_CHECKING:
+    from tallystick.cli.progress import Progress
+    from tallystick.model.stored_run import StoredRun
+    from tallystick.pipeline.local_run import LocalRun
+
+
+def run_contract(
+    contract_files: Annotated[
+        list[Path], typer.Argument(metavar="CONTRACT_FILE...", help="The contracts' YAML files; one Spark for all.")
+    ],
+    reread: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="Read judged cut N of the one contract again; stores nothing."),
+    ] = None,
+    settle: Annotated[
+        bool, typer.Option("--settle/--no-settle", help="Wait until neither side can gain a record of the window.")
+    ] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Reconcile everything since the last cut, up to now: settle, cut, Spark, alerts, report.
+
+    A cut that an earlier run left without a verdict goes first. Each verdict is shown, also where something failed
+    beside it, and the worst of all is the exit code: 1, then 70, 2, 3, 0. With --json one verdict of one contract is a
+    document, and else they are a list.
+
+    A contract's first run is its baseline: the books begin there, and the next run is the first that can match.
+    Addresses come from the environment: TALLYSTICK_STORE_DSN, and `TALLYSTICK_CONN_<ID>` for each connection of the
+    contract. Jars from TALLYSTICK_JARS_DIR (default .jars/spark), files go to TALLYSTICK_ARTIFACTS_DIR.
+
+    Example: `tallystick run dags/contracts/billing_payments.yaml`
+
+    Example: `tallystick run dags/contracts/billing_payments.yaml --reread 7`
+
+    Example: `tallystick run dags/contracts/*.yaml`
+    """
+    if reread is not None and len(contract_files) > 1:
+        raise typer.BadParameter(f"--reread reads one contract's cut; got {len(contract_files)} contract files")
+    shown: list[tuple[StoredRun, Path]] = []
+    failed: list[ExitCode] = []
+    try:
+        _judge(contract_files, reread=reread, settle=settle, judged=lambda run, report: shown.append((run, report)))
+    except Exception as error:
+        if not shown:
+            raise
+        failed.append(tell_of(error))
+    _print_runs(shown, as_json=as_json, as_list=len(contract_files) > 1 or len(shown) > 1)
+    raise typer.Exit(worst_of([*(exit_code_of(run.result.verdict) for run, _ in shown), *failed]))
+
+
+def _judge(
+    contract_files: list[Path], *, reread: int | None, settle: bool, judged: Callable[["StoredRun", Path], None]
+) -> None:
+    """Judge all that is due, or read one cut again; judged: called with each run, masked, as soon as it is stored."""
+    from tallystick.cli.progress import Progress
+    from tallystick.pipeline.local_run import reconcile_now
+    from tallystick.pipeline.local_run import reread as read_again
+
+    contracts = [load_contract(path) for path in contract_files]
+    with stopped_by_sigterm(), Progress() as progress:
+        locals_ = [local_run(one, path, progress) for one, path in zip(contracts, contract_files, strict=True)]
+
+        def judged_masked(run: "StoredRun", report: Path) -> None:
+            judged(masked(locals_[0].engine, run), report)
+
+        if reread is None:
+            reconcile_now(locals_, settle=settle, judged=judged_masked)
+        else:
+            judged_masked(*read_again(locals_[0], reread))
+
+
+def local_run(contract: Contract, contract_file: Path, progress: "Progress") -> "LocalRun":
+    """Open the store, whose clock a run goes by, and gather what it needs from the environment."""
+    from tallystick.pipeline.local_run import LocalRun
+    from tallystick.store.clock import read_clock
+    from tallystick.store.engine import open_store
+
+    engine = open_store(store_dsn())
+    return LocalRun(
+        contract=contract,
+        contract_file=contract_file,
+        engine=engine,
+        connections=connections_from_environment(
+            kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection
+        ),
+        artifacts=artifacts_folder(),
+        environment=os.environ,
+        clock=lambda: read_clock(engine),
+        sleep=time.sleep,
+        on_progress=progress.on_progress,
+    )
+
+
+def _print_runs(runs: "list[tuple[StoredRun, Path]]", *, as_json: bool, as_list: bool) -> None:
+    """Show each run in turn, with where its report lies."""
+    from tallystick.cli.output import print_json, print_run
+    from tallystick.documents.run import run_document
+
+    if as_json:
+        documents = [run_document(run) | {"report": str(report)} for run, report in runs]
+        print_json(documents if as_list else documents[0])
+    else:
+        for run, _ in runs:
+            print_run(run)
+            if as_list:
+                typer.echo()

@@ -1,0 +1,115 @@
+"""Commands about stored runs: list them, show one, follow them, write a report again."""
+
+import time
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tallystick.cli.error_handling import stopped_by_sigterm
+from tallystick.cli.masked_runs import masked
+from tallystick.cli.shared_options import AsJson, Plain, RunName, run_of
+from tallystick.connections.connections import artifacts_folder, store_dsn
+from tallystick.model.verdict import exit_code_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from tallystick.model.stored_run import StoredRun
+
+
+def show_runs(
+    contract: Annotated[str | None, typer.Option(metavar="NAME", help="Of one contract only.")] = None,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="How many, newest first.")] = 20,
+    as_json: AsJson = False,
+    plain: Plain = False,
+) -> None:
+    """List stored runs, newest first: verdict, window, breaks, money.
+
+    Example: `tallystick runs --contract billing_payments --limit 5`
+    """
+    from tallystick.cli.output import print_json, print_runs
+    from tallystick.documents.run import summary_document
+    from tallystick.store.engine import open_store
+    from tallystick.store.runs.run_store import list_runs
+
+    runs = list_runs(open_store(store_dsn()), contract, limit=limit)
+    if as_json:
+        print_json([summary_document(run) for run in runs])
+    elif runs:
+        print_runs(runs)
+    else:
+        typer.echo("no run is stored yet", err=True)
+
+
+def show_run(run_name: RunName, as_json: AsJson = False, plain: Plain = False) -> None:
+    """Show one stored run: verdict, doubts, breaks, census. Ends with the verdict's exit code.
+
+    Example: `tallystick show billing_payments/7`
+    """
+    run, engine = _stored_run(run_name)
+    _show(masked(engine, run), as_json=as_json)
+
+
+def watch_runs(
+    contract: Annotated[str | None, typer.Option(metavar="NAME", help="Of one contract only.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON document a line, as `runs --json` has them.")] = False,
+    plain: Plain = False,
+) -> None:
+    """Follow the books as windows come, until Ctrl-C.
+
+    In a terminal: where each contract stands, and the newest runs. In a pipe, and with --plain or --json: a line per
+    run, beginning with the newest of each contract.
+
+    Example: `tallystick watch`
+
+    Example: `tallystick watch --contract billing_payments --json | jq -r .verdict`
+    """
+    from tallystick.cli.watch import watch
+    from tallystick.store.clock import store_now
+    from tallystick.store.engine import open_store_to_read
+
+    engine = open_store_to_read(store_dsn(), connections_max=1)
+    with suppress(KeyboardInterrupt), stopped_by_sigterm():
+        watch(engine, contract, as_json=as_json, now=partial(store_now, engine), sleep=time.sleep)
+
+
+def write_run_report(
+    run_name: RunName,
+    folder: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Where to; default: TALLYSTICK_ARTIFACTS_DIR.", file_okay=False),
+    ] = None,
+) -> None:
+    """Write the HTML report of a stored run again, with the same bytes, and print where it lies.
+
+    Example: `tallystick report billing_payments/7 --folder reports`
+    """
+    from tallystick.pipeline.local_run import report_of
+
+    run, engine = _stored_run(run_name)
+    typer.echo(str(report_of(engine, run, folder or artifacts_folder())))
+
+
+def _stored_run(run_name: str) -> "tuple[StoredRun, Engine]":
+    """Find a run by its name. Raises typer.BadParameter, RunNotStored."""
+    from tallystick.pipeline.local_run import stored_run
+    from tallystick.store.engine import open_store
+
+    contract_name, n = run_of(run_name)
+    engine = open_store(store_dsn())
+    return stored_run(engine, contract_name, n), engine
+
+
+def _show(run: "StoredRun", *, as_json: bool) -> None:
+    """Show a run and end with its verdict's exit code."""
+    from tallystick.cli.output import print_json, print_run
+    from tallystick.documents.run import run_document
+
+    if as_json:
+        print_json(run_document(run))
+    else:
+        print_run(run)
+    raise typer.Exit(exit_code_of(run.result.verdict))

@@ -1,0 +1,54 @@
+"""`tallystick contract`: good contracts are listed, bad ones refused together; a changed one asks for the store."""
+
+import json
+from pathlib import Path
+
+from tallystick.contract.contract import Contract
+from tests.unit.cli.command_line import run
+
+
+def test_good_contracts_are_listed(contract_file: Path) -> None:
+    result = run("contract", "check", str(contract_file))
+    assert result.exit_code == 0
+    assert "billing_payouts" in result.stdout
+    assert "billing.fees, billing.payouts" in result.stdout
+
+
+def test_good_contracts_are_listed_for_machines_too(contract_file: Path, contract: Contract) -> None:
+    result = run("contract", "check", "--json", str(contract_file), str(contract_file.parent))
+    assert result.exit_code == 0
+    first, second = json.loads(result.stdout)
+    assert first == second
+    assert first == {
+        "contract": "billing_payouts",
+        "version": 3,
+        "direction": "ledger_to_topic",
+        "topics": ["billing.fees", "billing.payouts"],
+        "table": "billing.payout",
+        "schedule": "0 * * * *",
+        "fingerprint": contract.fingerprint,
+    }
+
+
+def test_bad_contracts_are_refused_together_on_stderr(contract_file: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(contract_file.read_text().replace("version: 3", "version: 0"))
+    result = run("contract", "check", str(bad), str(tmp_path / "none.yaml"), str(contract_file))
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.splitlines() == [
+        f"{bad}: version: got 0; expected 1 or more",
+        f"{tmp_path}/none.yaml: no such file; expected a contract in YAML",
+    ]
+
+
+def test_an_empty_folder_passes_no_check(tmp_path: Path) -> None:
+    result = run("contract", "check", str(tmp_path))
+    assert result.exit_code == 2
+    assert result.stderr == f"{tmp_path}: no contract in this folder; expected *.yaml\n"
+
+
+def test_a_diff_asks_for_the_store_too(contract_file: Path) -> None:
+    result = run("contract", "diff", str(contract_file))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("the verdict store is not named")

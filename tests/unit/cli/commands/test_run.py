@@ -1,0 +1,65 @@
+"""`tallystick run` shows each verdict and what failed beside it, and ends with the worst of all."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tallystick.cli.commands import run as run_command
+from tallystick.kafka_log.fetch import BrokerUnreachable
+from tallystick.model.stored_run import StoredRun
+from tallystick.model.verdict import Verdict
+from tallystick.pipeline import local_run
+from tests.unit.cli.command_line import run
+
+
+def judged(run: StoredRun, n: int, verdict: Verdict) -> StoredRun:
+    return replace(run, result=replace(run.result, cut_n=n, verdict=verdict))
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "failure", "code"),
+    [
+        ("BROKEN MATCHED", None, 1),
+        ("INCONCLUSIVE MATCHED", None, 3),
+        ("MATCHED MATCHED", None, 0),
+        ("BROKEN", BrokerUnreachable("Kafka at b:1: refused"), 1),
+        ("MATCHED", BrokerUnreachable("Kafka at b:1: refused"), 2),
+        ("INCONCLUSIVE", BrokerUnreachable("Kafka at b:1: refused"), 2),
+        ("", BrokerUnreachable("Kafka at b:1: refused"), 2),
+        ("MATCHED", ZeroDivisionError("a bug"), 70),
+        ("BROKEN", ZeroDivisionError("a bug"), 1),
+    ],
+)
+def test_a_run_shows_each_verdict_and_what_failed_and_ends_with_the_worst(
+    verdicts: str,
+    failure: Exception | None,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    contract_file: Path,
+    broken_run: StoredRun,
+) -> None:
+    """The first is of a cut that an earlier run had left; a failure comes behind those that were judged."""
+    runs = [judged(broken_run, n, Verdict(verdict)) for n, verdict in enumerate(verdicts.split(), start=7)]
+
+    def reconcile(locals_: object, *, settle: bool, judged: Callable[[StoredRun, Path], None]) -> None:
+        for one in runs:
+            judged(one, Path("report.html"))
+        if failure:
+            raise failure
+
+    monkeypatch.setattr(run_command, "local_run", lambda *_: SimpleNamespace(engine=None))
+    monkeypatch.setattr(run_command, "masked", lambda _, run: run)
+    monkeypatch.setattr(local_run, "reconcile_now", reconcile)
+    shown, machine = run("run", str(contract_file)), run("run", str(contract_file), "--json")
+    assert (shown.exit_code, machine.exit_code) == (code, code)
+    names = [line.split()[:2] for line in shown.stdout.splitlines() if line.startswith(tuple(Verdict))]
+    assert names == [[one.result.verdict, f"{one.result.contract}/{one.result.cut_n}"] for one in runs]
+    assert (str(failure) in shown.stderr) == bool(failure)
+    if runs:
+        documents = json.loads(machine.stdout)
+        cuts = [one["cut"] for one in (documents if len(runs) > 1 else [documents])]
+        assert cuts == [one.result.cut_n for one in runs]
