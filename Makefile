@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock audit sbom pin-images routes demo lab lab-long soak backfill history crash relay cluster up down browser-setup promtool-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-rules test-browser bench bench-shapes bench-growth bench-eos bench-cost bench-keep bench-census bench-pages clean
+.PHONY: help setup lock audit sbom pin-images routes demo lab lab-long soak backfill long-history crash relay cluster up down browser-setup promtool-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
-		printf '  make %-12s %s\n' "$$name" "$$text"; done
+		printf '  make %-18s %s\n' "$$name" "$$text"; done
 
 setup: ## Make .venv and .jars from the locks; a second run does nothing
 	@$(PYTHON) setup/bootstrap.py
@@ -44,7 +44,7 @@ soak: setup ## Windows without end, with kills; the sum must equal the truth (WI
 backfill: setup ## An outage of thirty windows, and Airflow's own backfill after it (WINDOWS=30 SEED=1)
 	$(BIN)/python -m lab.soak.backfill --windows $(or $(WINDOWS),30) --seed $(or $(SEED),1)
 
-history: setup ## Run 10 against the last of a year of windows (WINDOWS=365 BOOK=payouts)
+long-history: setup ## Run 10 against the last of a year of windows (WINDOWS=365 BOOK=payouts)
 	$(BIN)/python -m lab.soak.history --windows $(or $(WINDOWS),365) --book $(or $(BOOK),payouts)
 
 crash: setup ## Strike the compensating job at every step; each effect must happen once (ROUNDS=200 SEED=1, or SEED=1.17)
@@ -75,12 +75,12 @@ format: setup ## Sort imports and format
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-test: test-unit test-rules test-spark test-dags test-pages test-stack ## All tests, the quick ones first; a skipped test fails the run
+test: test-unit test-alert-rules test-spark test-dags test-pages test-stack ## All tests, the quick ones first; a skipped test fails the run
 
 test-unit: setup ## The rules: no Spark, no Airflow, no broker
 	$(PYTEST) -n 2 tests/unit tests/laws tests/repo
 
-test-rules: promtool-setup ## The sample alert rules and dashboard, by Prometheus's own engine, on what a real run said
+test-alert-rules: promtool-setup ## The sample alert rules and dashboard, by Prometheus's own engine, on what a real run said
 	$(PYTEST) -n 2 tests/prometheus
 
 test-spark: setup ## The Spark apps on literal rows, in two processes with a session each
@@ -113,16 +113,16 @@ bench-census: setup ## Classify ten million batch headers in bounded memory
 bench-shapes: setup ## The same on large payloads, hot partition, many partitions, hot key (EVENTS=300000 TIMES=3)
 	$(BIN)/python -m bench.shapes --events $(or $(EVENTS),300000) --times $(or $(TIMES),3)
 
-bench-growth: setup ## The floor and ours on one data set and on one ten times as large (EVENTS=3000000 FACTOR=10)
+bench-scaling: setup ## The floor and Tallystick on one data set and on one ten times as large (EVENTS=3000000 FACTOR=10)
 	$(BIN)/python -m bench.growth --events $(or $(EVENTS),3000000) --factor $(or $(FACTOR),10)
 
-bench-eos: setup ## What exactly-once costs a producer, beside what Kafka's authors published (ROUNDS=4 MIB=400)
+bench-exactly-once: setup ## What exactly-once costs a producer, beside what Kafka's authors published (ROUNDS=4 MIB=400)
 	$(BIN)/python -m bench.exactly_once --rounds $(or $(ROUNDS),4) --mib $(or $(MIB),400)
 
 bench-cost: setup ## What a reconciliation costs, told without a clock: bytes, rows, jobs, shuffles (EVENTS=60000)
 	$(BIN)/python -m bench.cost --events $(or $(EVENTS),60000)
 
-bench-keep: setup ## Keep what was measured last as this release's, in bench/results/
+bench-save: setup ## Keep what was measured last as this release's, in bench/results/
 	$(BIN)/python -m bench.keep
 
 bench-pages: setup ## Twenty readers of the pages, over a year of windows and a million breaks
@@ -130,3 +130,10 @@ bench-pages: setup ## Twenty readers of the pages, over a year of windows and a 
 
 clean: setup ## Remove what runs leave behind; keeps .venv and .jars
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse metastore_db derby.log
+
+# Targets by the names of older versions: refused with the name of today.
+RENAMED := test-rules=test-alert-rules bench-keep=bench-save bench-growth=bench-scaling bench-eos=bench-exactly-once history=long-history
+RENAMED_TARGETS := $(foreach pair,$(RENAMED),$(firstword $(subst =, ,$(pair))))
+.PHONY: $(RENAMED_TARGETS)
+$(RENAMED_TARGETS):
+	@echo "make $@ has a new name: use make $(patsubst $@=%,%,$(filter $@=%,$(RENAMED)))" >&2; exit 2

@@ -22,7 +22,7 @@ enough, and else passes by itself. `act` does each repair once, over all plans, 
 `verify` reads again what was touched: is each break cleared, not cleared, or changed? Of what was handed to a DAG of
 yours it says whether the run stands and has not failed; the next run of the reconciliation says the rest.
 
-**To stop it** at any step: `tallystick compensation stop --by WHO --because WHY`.
+**To stop it** at any step: `tallystick compensation stop --by NAME --reason TEXT`.
 
 **Who.** Above the contract's four_eyes_above_minor two people: who started the run and who approves, or, where the
 reconciliation started it, two who approve. With compensation.approvers only whom it names. Under Browse, Required

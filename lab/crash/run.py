@@ -209,7 +209,7 @@ class CrashMatrix:
         return output.decode()
 
     def _start(self, plan: StoredPlan) -> Executor:
-        asked = ["compensation", "act", str(plan.contract_file), plan.plan_hash]
+        asked = ["compensation", "execute", str(plan.contract_file), plan.plan_hash]
         if self.books.kind is PlanKind.ABORT:
             asked += ["--approval", str(self._signed_sheet(plan))]
         self.account.starts += 1

@@ -105,9 +105,9 @@ class _Siege:
         self.reader.read()
         self.log_ends.expire(self.log_ends.stable_ends(self.places))
         for _ in range(STARTED_AGAIN):
-            command_line.act(contract_file, self.plan_hash)
+            command_line.execute(contract_file, self.plan_hash)
         command_line.reopen(contract_file, self._victim, SecondPerson(command_line.folder))
-        command_line.act(contract_file, command_line.plan(contract_file))
+        command_line.execute(contract_file, command_line.plan(contract_file))
         self.log_ends.wait_until_decided(self.places)
         with psycopg.connect(self.book.stack.store_dsn) as connection:
             trail = connection.execute(_REFUSED, [self.book.name]).fetchall()

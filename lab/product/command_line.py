@@ -69,9 +69,9 @@ class CommandLine:
         )
         return document
 
-    def act(self, contract: Path, plan_hash: str) -> None:
+    def execute(self, contract: Path, plan_hash: str) -> None:
         """Start an executor of a plan, and return once it has ended, whatever it did or refused."""
-        self._run("compensation", "act", str(contract), plan_hash, "--by", "lab", "--json", exit_codes=_ACTED)
+        self._run("compensation", "execute", str(contract), plan_hash, "--by", "lab", "--json", exit_codes=_ACTED)
 
     def reopen(self, contract: Path, action_id: str, second: SecondPerson) -> None:
         """Two people have looked, and let the next plan repair the action's break again. Raises CommandFailed."""

@@ -58,7 +58,7 @@ def task_cleared(book: LogBook) -> Planted:
         reader.read()
         log_ends.expire(log_ends.stable_ends(places))
         for _ in range(STARTED_AGAIN):
-            book.command_line.act(book.contract_file, plan_hash)
+            book.command_line.execute(book.contract_file, plan_hash)
         log_ends.wait_until_decided(places)
         book.agree()
         return standing(book.name, events, dict.fromkeys((str(event.event_id) for event in events), 1))
@@ -87,7 +87,7 @@ def standing(contract: str, events: Sequence[Event], copies: Mapping[str, int]) 
 
 def die_at(book: LogBook, plan_hash: str, step: str) -> None:
     """Kill an executor where it tells this step."""
-    asked = ["compensation", "act", str(book.contract_file), plan_hash, "--by", "lab", "--json"]
+    asked = ["compensation", "execute", str(book.contract_file), plan_hash, "--by", "lab", "--json"]
     command_line = book.command_line
     executor = Executor([*STEP_BY_STEP, *asked], command_line.environment(), command_line.log)
 

@@ -11,7 +11,7 @@ import typer
 from tallystick import __version__
 from tallystick.cli.commands.alert import alert_commands
 from tallystick.cli.commands.breaks import explain_break, write_off_one
-from tallystick.cli.commands.cluster import count_offsets, show_grants, show_posture
+from tallystick.cli.commands.cluster import check_config, count_offsets, show_grants
 from tallystick.cli.commands.compensation import compensation_commands
 from tallystick.cli.commands.contract import contract_commands
 from tallystick.cli.commands.cut import cut_commands
@@ -44,7 +44,7 @@ app.command("watch")(watch_runs)
 app.command("report")(write_run_report)
 app.command("explain")(explain_break)
 app.command("write-off")(write_off_one)
-app.command("posture")(show_posture)
+app.command("check-config")(check_config)
 app.command("grants")(show_grants)
 app.command("census")(count_offsets)
 app.add_typer(contract_commands, name="contract")

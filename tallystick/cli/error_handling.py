@@ -9,15 +9,15 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
+from tallystick.cli.renamed import RenamingGroup, old_option
 from tallystick.host.gc_tuning import relaxed_gc
 from tallystick.model.errors import TallystickError
 from tallystick.model.verdict import ExitCode
 from tallystick.text.plain import printed_text
 
 
-class CommandGroup(TyperGroup):
+class CommandGroup(RenamingGroup):
     """Runs a command and turns what it raises into an exit code that no verdict has.
 
     A short command is mostly imports; the search for garbage among what they make was a tenth of its time.
@@ -34,9 +34,10 @@ class CommandGroup(TyperGroup):
             _drop_stdout()
             raise typer.Exit(ExitCode.PIPE_CLOSED) from None
         except Exception as error:  # the outermost edge: sort what is expected from bugs
-            if type(error).__module__.startswith("typer"):
+            told = old_option(error) or error
+            if type(told).__module__.startswith("typer"):
                 raise
-            raise typer.Exit(tell_of(error)) from None
+            raise typer.Exit(tell_of(told)) from None
 
 
 def tell_of(error: Exception) -> ExitCode:

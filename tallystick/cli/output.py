@@ -206,7 +206,7 @@ def print_census(census: Sequence[PartitionCensus]) -> None:
     _print_rows(table)
 
 
-def print_posture(lines: Sequence[PostureLine]) -> None:
+def print_config_check(lines: Sequence[PostureLine]) -> None:
     """One line per setting; below, what to do about those that are not ok."""
     out, table = console(), Rows("where", "setting", "value", "standing", "what the promise needs")
     for line in lines:

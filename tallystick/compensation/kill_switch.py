@@ -58,7 +58,7 @@ def refuse_stopped(contract: Contract, *settings: SwitchSetting | None) -> None:
             raise ActingStopped(
                 f"{contract.name}: {escape_untrusted(setting.by)} stopped {whose} "
                 f"at {format_time(setting.at_utc)}: "
-                f"{escape_untrusted(setting.because)}; to go on: {again} --by WHO --because WHY"
+                f"{escape_untrusted(setting.because)}; to go on: {again} --by NAME --reason TEXT"
             )
 
 

@@ -67,12 +67,12 @@ def refuse_while_repaired(break_id: UUID, repairs: Sequence[RepairBegun], *, see
             raise WriteOffRefused(
                 f"break {break_id}: plan {repair.plan_id} may have repaired it, and a person has to look; expected "
                 f"that somebody has; only if it was not: tallystick compensation reopen CONTRACT_FILE "
-                f"{repair.action_id} --by NAME --reason WHY; then write it off"
+                f"{repair.action_id} --by NAME --reason TEXT; then write it off"
             )
         if repair.done_at_utc is None:
             raise WriteOffRefused(
                 f"break {break_id}: plan {repair.plan_id} is repairing it; expected no repair under way; let its "
-                f"compensation finish, or: tallystick compensation act CONTRACT_FILE {repair.plan_hash} --by NAME, "
+                f"compensation finish, or: tallystick compensation execute CONTRACT_FILE {repair.plan_hash} --by NAME, "
                 "which records what it did, and refuses what the contract does not allow any more; then look again: "
                 "tallystick explain"
             )

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract.contract import Contract
-from tallystick.kafka_cluster.config_check import CheckResult, PostureLine, posture
+from tallystick.kafka_cluster.config_check import PostureLine, posture
 from tallystick.kafka_cluster.settings import read_broker_settings, read_topic_settings
 from tallystick.kafka_cluster.state import ServerProof
 from tallystick.kafka_log.fetch import fetcher, open_admin
@@ -12,7 +12,6 @@ from tallystick.kafka_log.offset_census import take_census
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.model.cut import PartitionSnapshot
 from tallystick.model.offsets import OffsetRange
-from tallystick.model.verdict import ExitCode
 
 NEWEST_OFFSETS = 10_000
 """Of each partition: what its producers do today, at a cost that does not grow with the log."""
@@ -44,11 +43,3 @@ def _newest(part: PartitionSnapshot) -> OffsetRange:
         kafka_offset_start=max(part.log_start, part.lso - NEWEST_OFFSETS),
         kafka_offset_end=part.lso,
     )
-
-
-def posture_exit_code(lines: tuple[PostureLine, ...]) -> ExitCode:
-    """1 where a line is at risk, else 3 where one is unknown, else 0."""
-    standings = {line.standing for line in lines}
-    if CheckResult.AT_RISK in standings:
-        return ExitCode.BROKEN
-    return ExitCode.INCONCLUSIVE if CheckResult.UNKNOWN in standings else ExitCode.MATCHED

@@ -1,7 +1,10 @@
 """Every target explains itself and sets up what is missing; no folder of tests is left out."""
 
 import re
+import subprocess
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -31,3 +34,26 @@ def test_every_folder_of_tests_is_run() -> None:
     )
     assert folders
     assert folders - run == set()
+
+
+RENAMED = {
+    "test-rules": "test-alert-rules",
+    "bench-keep": "bench-save",
+    "bench-growth": "bench-scaling",
+    "bench-eos": "bench-exactly-once",
+    "history": "long-history",
+}
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
+def test_a_target_by_its_old_name_does_nothing_and_names_the_new_one(old: str, new: str) -> None:
+    made = subprocess.run(["make", old], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert (made.returncode, made.stdout) == (2, "")
+    assert made.stderr.splitlines()[0] == f"make {old} has a new name: use make {new}"
+
+
+def test_a_target_by_its_new_name_is_there_and_an_old_one_is_in_no_help() -> None:
+    assert set(RENAMED.values()) <= set(TARGETS)
+    assert set(RENAMED) & set(TARGETS) == set()
+    helped = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert {line.split()[1] for line in helped.splitlines()} == set(TARGETS)

@@ -364,7 +364,8 @@ def test_what_the_contract_forbids_by_now_ends_what_had_begun_as_done_or_refused
         killed.wait(60)
     write_off = WriteOff(by="Carol", reason="paid by hand, by bank transfer", at_utc=datetime.now(UTC))
     give_up = partial(write_off_break, world.store, world.contract.name, str(plan.items[0].break_id), write_off)
-    with pytest.raises(WriteOffRefused, match=f"tallystick compensation act CONTRACT_FILE {plan.plan_hash} --by NAME"):
+    to_end_it = f"tallystick compensation execute CONTRACT_FILE {plan.plan_hash} --by NAME"
+    with pytest.raises(WriteOffRefused, match=to_end_it):
         give_up()
     outcomes = world.execute(plan, contract=forbid(world)).outcomes
     if die_at == "after commit":

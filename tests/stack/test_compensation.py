@@ -538,21 +538,21 @@ def test_by_the_command_line_one_asks_another_approves_and_either_can_stop_it(
     assert (shown.exit_code, world.events()) == (0, [])
     assert "Dry run, nothing is published: would publish 2 events again" in shown.stdout
     plan_hash = json.loads(run("plan", str(file), "--by", "ada", "--json").stdout)["plan_hash"]
-    assert "was never kept" in run("act", str(file), "0000", "--by", "bob").stderr
-    alone = run("act", str(file), plan_hash, "--by", "bob").stderr
+    assert "was never kept" in run("execute", str(file), "0000", "--by", "bob").stderr
+    alone = run("execute", str(file), plan_hash, "--by", "bob").stderr
     assert f"ada, {this_terminal().os_user} asked for it, nobody agreed" in alone
-    assert "no cut of it is stored" in run("stop", "payots", "--by", "eve", "--because", "wait").stderr
-    assert run("stop", "--by", "eve", "--because", "wait").exit_code == 0
+    assert "no cut of it is stored" in run("stop", "payots", "--by", "eve", "--reason", "wait").stderr
+    assert run("stop", "--by", "eve", "--reason", "wait").exit_code == 0
     sheet = tmp_path / "sheet.json"
     sheet.write_text(run("sheet", str(file), plan_hash).stdout)
-    unsigned = run("act", str(file), plan_hash, "--by", "bob", "--approval", str(sheet))
+    unsigned = run("execute", str(file), plan_hash, "--by", "bob", "--approval", str(sheet))
     assert (unsigned.exit_code, "sheet.json.sig: No such file" in unsigned.stderr) == (2, True)
     second.sign(sheet)
-    asked = ("act", str(file), plan_hash, "--by", "bob", "--approval", str(sheet))
+    asked = ("execute", str(file), plan_hash, "--by", "bob", "--approval", str(sheet))
     stopped = run(*asked)
     assert (stopped.exit_code, "eve stopped all compensations" in stopped.stderr) == (2, True)
     assert world.copies() == Counter()
-    assert run("allow", "--by", "eve", "--because", "go on").exit_code == 0
+    assert run("allow", "--by", "eve", "--reason", "go on").exit_code == 0
     done = run(*asked)
     assert (done.exit_code, done.stdout.count(": published, cleared.")) == (0, 2), done.stderr
     assert world.copies() == once(rows)

@@ -170,7 +170,7 @@ def test_no_name_in_the_ledger_drives_the_terminal_of_whoever_repairs(
     books.ledger.execute(f"ALTER TABLE {books.table} ADD CONSTRAINT \"{odd}\" CHECK (side <> 'debit') NOT VALID")
     monkeypatch.setenv("TALLYSTICK_STORE_DSN", books.store.url.render_as_string(hide_password=False))
     monkeypatch.setenv("TALLYSTICK_CONN_LEDGER_POSTER", books.stack.ledger_owner_dsn)
-    asked = ["act", str(books.contract_file), plan.plan_hash, "--by", "bob", *(["--json"] if for_machines else [])]
+    asked = ["execute", str(books.contract_file), plan.plan_hash, "--by", "bob", *(["--json"] if for_machines else [])]
     done = CliRunner().invoke(app, ["compensation", *asked])
     assert done.exit_code == ExitCode.BROKEN, done.stderr
     written_out = "no\\u001b[31m\\u009bdebit\\u202e"

@@ -1,8 +1,9 @@
 """Commands about the servers a contract reads: their settings, the rights on them, the offsets of a topic."""
 
 import os
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +11,9 @@ from tallystick.cli.shared_options import AsJson, ContractFile
 from tallystick.connections.connections import kafka_from_environment
 from tallystick.contract.contract import load_contract
 from tallystick.model.verdict import ExitCode
+
+if TYPE_CHECKING:
+    from tallystick.kafka_cluster.config_check import PostureLine
 
 
 class GrantsOf(StrEnum):
@@ -19,7 +23,7 @@ class GrantsOf(StrEnum):
     POSTGRES = "postgres"
 
 
-def show_posture(
+def check_config(
     contract_file: ContractFile,
     as_json: AsJson = False,
 ) -> None:
@@ -27,11 +31,11 @@ def show_posture(
 
     Reads no payload and stores nothing. Ends with 1 when a setting is at risk, with 3 when one could not be read.
 
-    Example: `tallystick posture dags/contracts/billing_payments.yaml`
+    Example: `tallystick check-config dags/contracts/billing_payments.yaml`
     """
-    from tallystick.cli.output import print_json, print_posture
+    from tallystick.cli.output import print_config_check, print_json
     from tallystick.documents.run import posture_document
-    from tallystick.pipeline.config_check_now import posture_exit_code, read_posture
+    from tallystick.pipeline.config_check_now import read_posture
     from tallystick.pipeline.server_proof import proofs_from_environment
 
     contract = load_contract(contract_file)
@@ -40,8 +44,18 @@ def show_posture(
     if as_json:
         print_json(posture_document(lines))
     else:
-        print_posture(lines)
-    raise typer.Exit(posture_exit_code(lines))
+        print_config_check(lines)
+    raise typer.Exit(_exit_code_of(lines))
+
+
+def _exit_code_of(lines: Iterable["PostureLine"]) -> ExitCode:
+    """1 where a line is at risk, else 3 where one is unknown, else 0."""
+    from tallystick.kafka_cluster.config_check import CheckResult
+
+    standings = {line.standing for line in lines}
+    if CheckResult.AT_RISK in standings:
+        return ExitCode.BROKEN
+    return ExitCode.INCONCLUSIVE if CheckResult.UNKNOWN in standings else ExitCode.MATCHED
 
 
 def show_grants(

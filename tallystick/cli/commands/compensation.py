@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tallystick.cli.renamed import RenamingGroup
 from tallystick.cli.shared_options import AsJson, ContractFile
 from tallystick.connections.connections import Connections, connections_from_environment, store_dsn
 from tallystick.contract.contract import Contract, load_contract
@@ -24,15 +25,17 @@ if TYPE_CHECKING:
     from tallystick.report.masking import Mask
 
 compensation_commands = typer.Typer(
-    no_args_is_help=True, help="Compensations: what would be repaired, doing it once, and stopping it."
+    cls=RenamingGroup,
+    no_args_is_help=True,
+    help="Compensations: what would be repaired, doing it once, and stopping it.",
 )
 
 PlanHash = Annotated[str, typer.Argument(metavar="PLAN_HASH", help="The hash that `plan` showed.")]
 WhichContract = Annotated[
     str | None, typer.Argument(metavar="[CONTRACT]", help="Name of one contract; without it, all of them.")
 ]
-By = Annotated[str, typer.Option(metavar="WHO", help="Who decided it.")]
-Because = Annotated[str, typer.Option(metavar="WHY", help="Why, for whoever audits it.")]
+By = Annotated[str, typer.Option(metavar="NAME", help="Who decided it.")]
+Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why, for whoever audits it.")]
 
 
 @compensation_commands.command("plan")
@@ -42,7 +45,7 @@ def show_plan(
         int | None, typer.Option(metavar="N", min=0, help="Of what was found up to this cut; default: the newest.")
     ] = None,
     by: Annotated[
-        str | None, typer.Option(metavar="WHO", help="Who asks for it: keeps the plan, so that it can be approved.")
+        str | None, typer.Option(metavar="NAME", help="Who asks for it: keeps the plan, so that it can be approved.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -79,7 +82,7 @@ def show_plan(
         return
     typer.echo(describe_plan(plan, shown_key=Mask(contract).key))
     if requester is not None and plan.actions:
-        typer.echo(f"\nKept. To do it: tallystick compensation act {contract_file} {plan.plan_hash} --by WHO")
+        typer.echo(f"\nKept. To do it: tallystick compensation execute {contract_file} {plan.plan_hash} --by NAME")
 
 
 @compensation_commands.command("sheet")
@@ -87,7 +90,7 @@ def print_sheet(contract_file: ContractFile, plan_hash: PlanHash) -> None:
     """Print the sheet that a second person reads and signs, where a plan needs one: over the limit, or an abort.
 
     Save it to a file. The person signs that with an SSH key, which writes FILE.sig beside it:
-    `ssh-keygen -Y sign -n tallystick-approval -f ~/.ssh/id_ed25519 FILE`. Then: `act ... --approval FILE`.
+    `ssh-keygen -Y sign -n tallystick-approval -f ~/.ssh/id_ed25519 FILE`. Then: `execute ... --approval FILE`.
 
     Their name and public key stand in the file that TALLYSTICK_ALLOWED_SIGNERS names, in a line `NAME ssh-ed25519 KEY`
     each. Name people as Airflow and the operating system do, since nobody counts twice. The sheet holds for the
@@ -106,11 +109,11 @@ def print_sheet(contract_file: ContractFile, plan_hash: PlanHash) -> None:
     typer.echo(approval_sheet(plan, rules, made_at_utc=store_now(engine)), nl=False)
 
 
-@compensation_commands.command("act")
-def act_on_plan(
+@compensation_commands.command("execute")
+def execute_kept_plan(
     contract_file: ContractFile,
     plan_hash: PlanHash,
-    by: Annotated[str, typer.Option(metavar="WHO", help="Who carries it out, and answers for it.")],
+    by: Annotated[str, typer.Option(metavar="NAME", help="Who carries it out, and answers for it.")],
     approval: Annotated[
         list[Path] | None,
         typer.Option(metavar="FILE", help="A sheet that somebody signed, FILE.sig beside it; may be given twice."),
@@ -130,7 +133,7 @@ def act_on_plan(
     Ends with 0 when each is, with 1 when one is not, with 3 when that is not to be seen yet, with 2 when the plan is
     refused or something does not answer.
 
-    Example: `tallystick compensation act dags/contracts/billing_payouts.yaml 5a1d... --by "Grace Hopper"`
+    Example: `tallystick compensation execute dags/contracts/billing_payouts.yaml 5a1d... --by "Grace Hopper"`
     """
     from tallystick.cli.progress import Progress
     from tallystick.compensation.kill_switch import words_of
@@ -231,8 +234,8 @@ def _acting_connections(contract: Contract) -> Connections:
 def reopen(
     contract_file: ContractFile,
     action: Annotated[str, typer.Argument(metavar="ACTION", help="The action's id, as the audit trail has it.")],
-    by: Annotated[str, typer.Option(metavar="WHO", help="Who has looked, and answers for it.")],
-    reason: Annotated[str, typer.Option(metavar="WHY", help="What was found, for whoever audits it.")],
+    by: Annotated[str, typer.Option(metavar="NAME", help="Who has looked, and answers for it.")],
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="What was found, for whoever audits it.")],
     approval: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="The sheet that a second person has signed, FILE.sig beside it."),
@@ -319,31 +322,31 @@ def _second_person(
 
 
 @compensation_commands.command("stop")
-def stop_acting(by: By, because: Because, contract: WhichContract = None) -> None:
+def stop_acting(by: By, reason: Reason, contract: WhichContract = None) -> None:
     """Stop compensations at once, of one contract or of all; a plan that is being done stops before its next step.
 
-    Example: `tallystick compensation stop --by "Ada Byron" --because "the relay is being repaired"`
+    Example: `tallystick compensation stop --by "Ada Byron" --reason "the relay is being repaired"`
     """
-    _turn(contract, stopped=True, by=by, because=because)
+    _turn(contract, stopped=True, by=by, reason=reason)
 
 
 @compensation_commands.command("allow")
-def allow_acting(by: By, because: Because, contract: WhichContract = None) -> None:
+def allow_acting(by: By, reason: Reason, contract: WhichContract = None) -> None:
     """Allow again what `stop` stopped. A contract that was stopped by its name stays so until it is named here.
 
-    Example: `tallystick compensation allow --by "Ada Byron" --because "repaired, case 4711"`
+    Example: `tallystick compensation allow --by "Ada Byron" --reason "repaired, case 4711"`
     """
-    _turn(contract, stopped=False, by=by, because=because)
+    _turn(contract, stopped=False, by=by, reason=reason)
 
 
-def _turn(contract: str | None, *, stopped: bool, by: str, because: str) -> None:
+def _turn(contract: str | None, *, stopped: bool, by: str, reason: str) -> None:
     from tallystick.compensation.kill_switch import SwitchSetting, words_of
     from tallystick.host.terminal_user import this_terminal
     from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store
     from tallystick.store.plans.switch_store import set_switch
 
-    who, why = words_of("--by", by), words_of("--because", because)
+    who, why = words_of("--by", by), words_of("--reason", reason)
     engine = open_store(store_dsn())
     _require_books(engine, contract)
     setting = SwitchSetting(

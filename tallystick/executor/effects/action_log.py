@@ -266,7 +266,7 @@ def waits(item: PlanItem, doubt: str, *, seen: Mapping[str, Any] | None = None) 
     """What nobody can say whether it was done; only a person ends that, or a proof that it was."""
     reason = (
         f"{LOOK}: {doubt}. Look whether it was done; only if not: tallystick compensation reopen CONTRACT_FILE "
-        f"{item.action_id} --by NAME --reason WHY"
+        f"{item.action_id} --by NAME --reason TEXT"
     )
     return replace(refused(item, reason), waits=True, seen=seen or {})
 

@@ -82,7 +82,7 @@ def test_what_is_not_outstanding_is_refused_with_the_reason(life: tuple[LifeStep
 @pytest.mark.parametrize(
     ("done_at_utc", "why"),
     [
-        (None, "is repairing it; expected no repair under way; .* act CONTRACT_FILE 5a1d --by NAME"),
+        (None, "is repairing it; expected no repair under way; .* execute CONTRACT_FILE 5a1d --by NAME"),
         (NOON + HOUR, "repaired it at .*, and no cut has been made since"),
         (NOON, None),
     ],

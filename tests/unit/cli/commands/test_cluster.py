@@ -1,4 +1,4 @@
-"""`tallystick posture` ends with the code of its worst line."""
+"""`tallystick check-config` ends with the code of its worst line."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ LINES = (
 
 
 @pytest.mark.parametrize(("lines", "code"), [(LINES, 1), (LINES[1:], 3), (LINES[2:], 0)], ids=str)
-def test_a_posture_ends_with_the_code_of_its_worst_line(
+def test_a_config_check_ends_with_the_code_of_its_worst_line(
     lines: tuple[PostureLine, ...],
     code: int,
     monkeypatch: pytest.MonkeyPatch,
@@ -29,7 +29,7 @@ def test_a_posture_ends_with_the_code_of_its_worst_line(
 ) -> None:
     monkeypatch.setenv("TALLYSTICK_CONN_KAFKA_BILLING", json.dumps({"bootstrap.servers": "localhost:1"}))
     monkeypatch.setattr(config_check_now, "read_posture", lambda *_: lines)
-    shown, machine = run("posture", str(contract_file)), run("posture", str(contract_file), "--json")
+    shown, machine = run("check-config", str(contract_file)), run("check-config", str(contract_file), "--json")
     assert (shown.exit_code, machine.exit_code) == (code, code)
     assert [line["setting"] for line in json.loads(machine.stdout)] == [line.setting for line in lines]
     for line in lines:

@@ -32,7 +32,7 @@ def topic(stack: LabStack) -> str:
 def posture(
     stack: LabStack, new_contract: Callable[..., Contract], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Result]:
-    """`tallystick posture` of a contract over this topic."""
+    """`tallystick check-config` of a contract over this topic."""
 
     def run(topic: str) -> Result:
         contract = new_contract(
@@ -43,7 +43,7 @@ def posture(
         settings = json.dumps({"bootstrap.servers": stack.bootstrap_servers})
         monkeypatch.setenv("TALLYSTICK_CONN_POSTURE_KAFKA", settings)
         monkeypatch.setenv("TALLYSTICK_CONN_LEDGER_BILLING", stack.ledger_reader_dsn)
-        return CliRunner().invoke(app, ["posture", str(path), "--json"])
+        return CliRunner().invoke(app, ["check-config", str(path), "--json"])
 
     return run
 
