@@ -17,43 +17,43 @@ setup: ## Make .venv and .jars from the locks; a second run does nothing
 lock: setup ## Re-make the locks from requirements/*.in (UPGRADE=1: take the newest allowed)
 	@$(BIN)/python setup/relock.py $(if $(UPGRADE),--upgrade)
 
-audit: setup ## Ask OSV for known holes in the locked packages; 3: it could not be asked, so nothing is known
+audit: setup ## Ask OSV for vulnerabilities of the locked packages; error 3: OSV did not answer, so nothing is known
 	@$(BIN)/python setup/audit.py
 
-sbom: setup ## Write what this is made of, packages, jars and images, as CycloneDX into build/sbom.cdx.json
+sbom: setup ## Write packages, jars and images as CycloneDX into build/sbom.cdx.json
 	@$(BIN)/python setup/sbom.py
 
 pin-images: setup ## Ask a registry for the digests of the base images, and write them behind their tags (REGISTRY=https://HOST)
 	@$(BIN)/python setup/pin_images.py $(REGISTRY)
 
-routes: setup ## Show who is let in where, measured on a live Airflow under SimpleAuthManager and under FAB
+routes: setup ## Measure who may call each route, on a live Airflow under SimpleAuthManager and under FAB
 	@$(PYTEST) -q tests/browser/test_routes.py && cat build/routes/*.md
 
-demo: setup ## Start everything, break it on purpose, watch Tallystick find out (FOLLOW=1: you approve the repair)
+demo: setup ## Start everything, break it on purpose, and watch Tallystick find it (FOLLOW=1: you approve the repair)
 	$(BIN)/python -m lab.demo.main $(if $(FOLLOW),--follow)
 
-lab: setup ## One round of real faults, mixed by SEED=n (default 1), found and scored
+lab: setup ## Score one round of real faults, mixed by a seed (SEED=1)
 	$(BIN)/python -m lab.rounds.main --seeds $(or $(SEED),1)
 
-lab-long: setup ## Twenty such rounds (SEEDS=1-20)
+lab-long: setup ## Score twenty such rounds (SEEDS=1-20)
 	$(BIN)/python -m lab.rounds.main --seeds $(or $(SEEDS),1-20)
 
-soak: setup ## Windows without end, with kills; the sum must equal the truth (WINDOWS=200 SEED=1)
+soak: setup ## Run many windows with faults and kills; the sum must equal the truth (WINDOWS=200 SEED=1)
 	$(BIN)/python -m lab.soak.main --windows $(or $(WINDOWS),200) --seed $(or $(SEED),1)
 
-backfill: setup ## An outage of thirty windows, and Airflow's own backfill after it (WINDOWS=30 SEED=1)
+backfill: setup ## Stop for thirty windows, then run Airflow's own backfill (WINDOWS=30 SEED=1)
 	$(BIN)/python -m lab.soak.backfill --windows $(or $(WINDOWS),30) --seed $(or $(SEED),1)
 
-long-history: setup ## Run 10 against the last of a year of windows (WINDOWS=365 BOOK=payouts)
+long-history: setup ## Compare run 10 with the last run of a year of windows (WINDOWS=365 BOOK=payouts)
 	$(BIN)/python -m lab.soak.history --windows $(or $(WINDOWS),365) --book $(or $(BOOK),payouts)
 
-crash: setup ## Strike the compensating job at every step; each effect must happen once (ROUNDS=200 SEED=1, or SEED=1.17)
+crash: setup ## Stop the compensating job at every step; each repair must take effect once (ROUNDS=200 SEED=1, or SEED=1.17)
 	$(BIN)/python -m lab.crash.main --rounds $(or $(ROUNDS),200) --seed $(or $(SEED),1)
 
-relay: setup ## Rows marked as sent while they are read: no window is broken or tried again (WINDOWS=50)
+relay: setup ## Update rows while they are read; no window may break or be tried again (WINDOWS=50)
 	RELAY_WINDOWS=$(or $(WINDOWS),50) $(PYTEST) tests/stack/test_relay.py
 
-cluster: setup ## A Spark master and two workers here until Ctrl-C; prints the master's address (WORKERS=2)
+cluster: setup ## Start a Spark master and two workers here until Ctrl-C, and print the master's address (WORKERS=2)
 	$(BIN)/python -m lab.servers.spark_cluster --workers $(or $(WORKERS),2)
 
 up: setup ## Start broker, ledger and Airflow here, without Docker, with every contract of dags/contracts
@@ -65,7 +65,7 @@ down: setup ## Stop what `make up` started
 docs: setup ## Build docs/ as a site into build/site; a broken link fails it
 	@$(BIN)/python setup/docs_site.py
 
-lint: setup ## Ruff, mypy, and what no committed file may hold
+lint: setup ## Run Ruff and mypy, and look for what no committed file may hold
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -75,33 +75,33 @@ format: setup ## Sort imports and format
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-test: test-unit test-alert-rules test-spark test-dags test-pages test-stack ## All tests, the quick ones first; a skipped test fails the run
+test: test-unit test-alert-rules test-spark test-dags test-pages test-stack ## Run all tests, the quick ones first; a skipped test fails the run
 
-test-unit: setup ## The rules: no Spark, no Airflow, no broker
+test-unit: setup ## Test the rules: no Spark, no Airflow, no broker
 	$(PYTEST) -n 2 tests/unit tests/laws tests/repo
 
-test-alert-rules: promtool-setup ## The sample alert rules and dashboard, by Prometheus's own engine, on what a real run said
+test-alert-rules: promtool-setup ## Test the sample alert rules and dashboard with Prometheus's own engine, on metrics of a real run
 	$(PYTEST) -n 2 tests/prometheus
 
-test-spark: setup ## The Spark apps on literal rows, in two processes with a session each
+test-spark: setup ## Test the Spark apps on literal rows, in two processes with a session each
 	$(PYTEST) -n 2 --dist loadfile tests/spark
 
-test-dags: setup ## The DAGs in Airflow, without a scheduler
+test-dags: setup ## Test the DAGs in Airflow, without a scheduler
 	$(PYTEST) -n 2 --dist loadfile tests/dags
 
-test-pages: setup ## The pages against a real store, behind Airflow's own doors
+test-pages: setup ## Test the pages against a real store, with Airflow's own authentication
 	$(PYTEST) tests/pages
 
-test-stack: browser-setup ## All on real servers, in three processes with a stack each: the longest first, one Airflow at a time
+test-stack: browser-setup ## Test everything on real servers, in three processes with a stack each: the longest first, one Airflow at a time
 	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder --durations 25 tests/soak tests/lab tests/browser tests/stack
 
-test-browser: browser-setup ## A person reads the pages in a real Airflow, with Chromium; pictures in build/screens/
+test-browser: browser-setup ## Test the pages in a real Airflow, with Chromium; pictures in build/screens/
 	$(PYTEST) tests/browser
 
 browser-setup: setup ## Install Debian's Chromium where it is missing
 	@test -x /usr/bin/chromium || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }
 
-bench: setup ## The whole proof beside reading both sides once and beside what people use (EVENTS=3000000 TIMES=4)
+bench: setup ## Compare a whole reconciliation with reading both sides once, and with what people use (EVENTS=3000000 TIMES=4)
 	$(BIN)/python -m bench.side_by_side --events $(or $(EVENTS),3000000) --times $(or $(TIMES),4)
 
 promtool-setup: setup ## Fetch promtool from Debian's package of Prometheus where it is missing
@@ -110,25 +110,25 @@ promtool-setup: setup ## Fetch promtool from Debian's package of Prometheus wher
 bench-census: setup ## Classify ten million batch headers in bounded memory
 	$(BIN)/python -m bench.census_headers
 
-bench-shapes: setup ## The same on large payloads, hot partition, many partitions, hot key (EVENTS=300000 TIMES=3)
+bench-shapes: setup ## Run bench on large payloads, a hot partition, many partitions and a hot key (EVENTS=300000 TIMES=3)
 	$(BIN)/python -m bench.shapes --events $(or $(EVENTS),300000) --times $(or $(TIMES),3)
 
-bench-scaling: setup ## The floor and Tallystick on one data set and on one ten times as large (EVENTS=3000000 FACTOR=10)
+bench-scaling: setup ## Measure the floor and Tallystick on one data set, and on one ten times as large (EVENTS=3000000 FACTOR=10)
 	$(BIN)/python -m bench.growth --events $(or $(EVENTS),3000000) --factor $(or $(FACTOR),10)
 
-bench-exactly-once: setup ## What exactly-once costs a producer, beside what Kafka's authors published (ROUNDS=4 MIB=400)
+bench-exactly-once: setup ## Measure what exactly-once costs a producer, beside the figures of Kafka's authors (ROUNDS=4 MIB=400)
 	$(BIN)/python -m bench.exactly_once --rounds $(or $(ROUNDS),4) --mib $(or $(MIB),400)
 
-bench-cost: setup ## What a reconciliation costs, told without a clock: bytes, rows, jobs, shuffles (EVENTS=60000)
+bench-cost: setup ## Count the bytes, rows, jobs and shuffles of a reconciliation; needs no clock (EVENTS=60000)
 	$(BIN)/python -m bench.cost --events $(or $(EVENTS),60000)
 
-bench-save: setup ## Keep what was measured last as this release's, in bench/results/
+bench-save: setup ## Save the last measurements as those of this release, in bench/results/
 	$(BIN)/python -m bench.keep
 
-bench-pages: setup ## Twenty readers of the pages, over a year of windows and a million breaks
+bench-pages: setup ## Measure the pages with twenty readers, over a year of windows and a million breaks
 	$(BIN)/python -m bench.pages
 
-clean: setup ## Remove what runs leave behind; keeps .venv and .jars
+clean: setup ## Delete what runs leave behind; keeps .venv and .jars
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse metastore_db derby.log
 
 # Targets by the names of older versions: refused with the name of today.

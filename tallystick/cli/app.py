@@ -23,14 +23,14 @@ from tallystick.cli.error_handling import CommandGroup
 from tallystick.cli.shared_options import set_plain
 
 _EXIT_CODES = (
-    "Exit codes: 0 matched, 1 broken, 2 refused input or something does not answer, 3 inconclusive, "
+    "Exit codes: 0 matched, 1 broken, 2 refused input, or a server that does not answer, 3 inconclusive, "
     "70 a bug in Tallystick, 130 interrupted."
 )
 
 app = typer.Typer(
     cls=CommandGroup,
     name="tallystick",
-    help="Proves, window after window, that a Kafka log and a ledger agree exactly once.",
+    help="Reconcile transactional Kafka topics with a ledger, window by window, and repair each break once.",
     epilog=_EXIT_CODES,
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -64,7 +64,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and end.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Options of every command."""

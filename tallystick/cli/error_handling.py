@@ -28,7 +28,7 @@ class CommandGroup(RenamingGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            typer.echo("interrupted; nothing was stored half", err=True)
+            typer.echo("interrupted; no partial result was stored", err=True)
             raise typer.Exit(ExitCode.INTERRUPTED) from None
         except BrokenPipeError:
             _drop_stdout()
@@ -37,11 +37,11 @@ class CommandGroup(RenamingGroup):
             told = old_option(error) or error
             if type(told).__module__.startswith("typer"):
                 raise
-            raise typer.Exit(tell_of(told)) from None
+            raise typer.Exit(report_error(told)) from None
 
 
-def tell_of(error: Exception) -> ExitCode:
-    """Say on stderr what failed, a bug with its traceback. Returns what the command ends with."""
+def report_error(error: Exception) -> ExitCode:
+    """Print on stderr what failed, a bug with its traceback. Return the exit code."""
     sentence, code = _expected(error)
     if sentence is None:
         print(printed_text("".join(traceback.format_exception(error))), end="", file=sys.stderr)

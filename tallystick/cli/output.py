@@ -99,12 +99,12 @@ def _after_the_changes(stored: NewestContract, contract: Contract, changes: Sequ
         yield "No cut would be made with this file: put the old values back, or begin a contract under a new name."
         return
     if worst is ChangeEffect.RE_EVALUATED and contract.version <= stored.contract.version:
-        yield f"The version is still {contract.version}: raise it, so that people can tell the two apart."
+        yield f"The version is still {contract.version}: raise it, so that people can distinguish the two."
     if not stored.judged:
-        yield f"Cut {stored.cut_n} has no verdict yet: it is judged by the file as it then stands."
+        yield f"Cut {stored.cut_n} has no verdict yet: it will be judged by the file as it is at that time."
     yield (
-        f"Verdicts and reports up to cut {stored.cut_n} stay; one that is read again (run --reread) is judged by the "
-        "contract of then."
+        f"Verdicts and reports up to cut {stored.cut_n} stay. A cut that is read again (run --reread) is judged by the "
+        "contract that it was made with."
     )
 
 
@@ -208,7 +208,7 @@ def print_census(census: Sequence[PartitionCensus]) -> None:
 
 def print_config_check(lines: Sequence[PostureLine]) -> None:
     """One line per setting; below, what to do about those that are not ok."""
-    out, table = console(), Rows("where", "setting", "value", "standing", "what the promise needs")
+    out, table = console(), Rows("where", "setting", "value", "result", "required")
     for line in lines:
         table.add_row(line.scope, line.setting, line.value, Text(line.standing, _STANDINGS[line.standing]), line.needs)
     _print_rows(table)

@@ -18,15 +18,15 @@ _HEAD = """# Commands
 Generated from the code: `python -m tallystick.cli.reference_page > docs/commands.md`. `tallystick COMMAND --help` says
 the same.
 
-Tables and sentences go to stdout, progress and errors to stderr. Colours and folded lines are for terminals: in a pipe
-each row is one line, with every column (`--plain` asks for that in a terminal too; `NO_COLOR` is heeded). What `--json`
-prints has stable keys: [schemas.md](schemas.md).
+Tables and sentences go to stdout, progress and errors to stderr. A terminal shows colours and folds long lines. In a
+pipe, and with `--plain`, each row is one line with all columns. `NO_COLOR` turns colours off. The keys of `--json` are
+stable: [schemas.md](schemas.md) lists them.
 
 """
 
 
 def command_reference() -> str:
-    """The page: every command with its arguments, options and examples, in the order of --help."""
+    """Return the page: every command with its arguments, options and examples, in the order of --help."""
     group = typer.main.get_command(app)
     commands = list(_commands(group, "tallystick"))
     lines = [f"- [`{name}`](#{_anchor(name)}): {_sentence(command)}" for name, command in commands]
@@ -71,8 +71,8 @@ def _sentence(command: Any) -> str:
 
 
 def _argument(one: Any) -> str:
-    words: str = one.metavar or one.name.upper()
-    return words if one.required or words.startswith("[") else f"[{words}]"
+    words: str = (one.metavar or one.name.upper()) + ("..." if one.nargs == -1 else "")
+    return words if one.required else f"[{words}]"
 
 
 def _option(one: Any) -> str:
@@ -81,10 +81,12 @@ def _option(one: Any) -> str:
 
 
 def _says(one: Any) -> str:
-    """Its help, and what it is where nobody says."""
+    """Return its help and its default."""
     words: str = one.help.rstrip(".") + "."
-    if one.param_type_name == "argument" or one.is_flag:
+    if one.param_type_name == "argument" or (one.is_flag and not one.secondary_opts):
         return words
+    if one.is_flag:
+        return f"{words} Default: {(one.opts if one.default else one.secondary_opts)[0]}."
     if one.required:
         return f"{words} Required."
     return words if one.default is None else f"{words} Default: {one.default}."

@@ -17,7 +17,7 @@ def set_plain(plain: bool) -> None:
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout; its keys are stable.")]
 Plain = Annotated[
     bool,
-    typer.Option("--plain", callback=set_plain, help="As in a pipe: a line a row, every column, no colour."),
+    typer.Option("--plain", callback=set_plain, help="Print as in a pipe: one line per row, all columns, no colours."),
 ]
 ContractFile = Annotated[Path, typer.Argument(metavar="CONTRACT_FILE", help="The contract's YAML file.")]
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="CONTRACT/N, such as billing_payments/7.")]

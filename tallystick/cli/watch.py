@@ -103,9 +103,9 @@ def standing_view(
     )
     for one in books:
         standing.add_row(one.contract, *_standing_cells(one, now_utc))
-    title = Text(f"{format_time(now_utc)}; Ctrl-C ends it", style="dim")
+    title = Text(f"{format_time(now_utc)}; Ctrl-C exits", style="dim")
     if not books:
-        return Group(title, Text("no contract has books yet"))
+        return Group(title, Text("no contract has a cut yet"))
     return Group(title, standing.fitting(width), Text(), runs_table(runs).fitting(width))
 
 

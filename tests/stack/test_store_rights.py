@@ -153,7 +153,7 @@ def test_a_role_of_any_name_is_granted_and_one_that_no_grant_limits_is_refused(
     quoted = odd.replace('"', '""')
     with stack.store_server.connect() as admin:
         admin.execute(f'create role "{quoted}"')
-        assert granted(odd) == (0, "the verdict store has the shape of this version\n")
+        assert granted(odd) == (0, "the verdict store has the schema of this version\n")
         with connect_store(empty_store_dsn).connect() as connection:
             asked = text("select has_table_privilege(:role, 'tallystick.audit', 'INSERT')")
             assert connection.scalar(asked, {"role": odd}) is True

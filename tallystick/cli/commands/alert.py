@@ -1,4 +1,4 @@
-"""`tallystick alert`: take an incident on, and test where pages go."""
+"""`tallystick alert`: acknowledge an alert, and send a test alert."""
 
 import os
 from datetime import UTC, datetime
@@ -11,21 +11,24 @@ from tallystick.connections.connections import artifacts_folder, store_dsn
 from tallystick.contract.contract import load_contract
 from tallystick.model.verdict import ExitCode
 
-alert_commands = typer.Typer(no_args_is_help=True, help="Alerts: take an incident on, and test where pages go.")
+alert_commands = typer.Typer(no_args_is_help=True, help="Acknowledge an alert, and send a test alert.")
 
 
 @alert_commands.command("ack")
 def acknowledge_alert(
-    contract: Annotated[str, typer.Argument(metavar="CONTRACT", help="Name of the contract that pages.")],
+    contract: Annotated[str, typer.Argument(metavar="CONTRACT", help="Name of the contract that sent the alert.")],
     topic: Annotated[
-        str, typer.Argument(metavar="CLASS", help="What it pages of, such as missing_in_ledger; the key's last part.")
+        str,
+        typer.Argument(
+            metavar="CLASS", help="Class of the alert, such as missing_in_ledger: the last part of its key."
+        ),
     ],
-    by: Annotated[str, typer.Option(metavar="NAME", help="Who takes it on.")],
+    by: Annotated[str, typer.Option(metavar="NAME", help="Who acknowledges it.")],
     as_json: AsJson = False,
 ) -> None:
-    """Take an incident on: it does not escalate until it is worse. Its sinks are told with the next delivery.
+    """Acknowledge an alert, so that it does not escalate until it gets worse.
 
-    It ends by itself once nothing of its class is outstanding.
+    Its sinks are notified with the next delivery. The acknowledgement ends when no break of the class is outstanding.
 
     Example: `tallystick alert ack billing_payouts missing_in_ledger --by "Ada Byron"`
     """
@@ -40,7 +43,7 @@ def acknowledge_alert(
     if as_json:
         print_json(alert_document(alert))
     else:
-        typer.echo(f"{story_text(alert.summary)}; the sinks are told with the next delivery")
+        typer.echo(f"{story_text(alert.summary)}; the sinks are notified with the next delivery")
 
 
 @alert_commands.command("test")
@@ -48,9 +51,10 @@ def send_test_page(
     contract_file: ContractFile,
     as_json: AsJson = False,
 ) -> None:
-    """Send a marked test page to each sink of a contract, and say what came back. Asks no store, and stores nothing.
+    """Send an alert that is marked as a test to each sink of a contract, and print the answers.
 
-    Close the incident that it opens by hand; Alertmanager's ends by itself. Ends with 2 when a sink does not take it.
+    Reads no store and stores nothing. Close the incident by hand afterwards; Alertmanager's ends by itself. Exit code
+    2: a sink did not accept it.
 
     Example: `tallystick alert test dags/contracts/billing_payouts.yaml`
     """

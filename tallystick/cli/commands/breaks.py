@@ -16,9 +16,9 @@ def explain_break(
     as_json: AsJson = False,
     plain: Plain = False,
 ) -> None:
-    """Tell the story of one stored break: what each side says, who wrote it, what was ruled out, what to check.
+    """Explain one stored break: what each side has, who wrote it, what was ruled out and what to check.
 
-    The report and `tallystick show RUN --json` name each break's id.
+    The report and `tallystick show RUN --json` have the ids of all breaks of a run.
 
     Example: `tallystick explain 5a1d6f0e`
     """
@@ -38,17 +38,19 @@ def explain_break(
 
 
 def write_off_one(
-    contract: Annotated[str, typer.Argument(metavar="CONTRACT", help="Name of the contract the break is one of.")],
+    contract: Annotated[str, typer.Argument(metavar="CONTRACT", help="Name of the contract that has the break.")],
     break_name: Annotated[
         str, typer.Argument(metavar="BREAK_ID", help="A break's id, or its first 8 or more hexadecimal digits.")
     ],
     by: Annotated[str, typer.Option(metavar="NAME", help="Who decided it.")],
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for whoever audits it.")],
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; the audit trail keeps it.")],
     as_json: AsJson = False,
 ) -> None:
-    """Give one break up: it is not outstanding any more, and its alert is resolved once none of its class is.
+    """Write off one break that needs no repair, so that it no longer counts as outstanding.
 
-    It cannot be taken back. A partner that comes late still clears it. Refused while a run of the contract judges.
+    Its alert is resolved when no break of its class is outstanding. A write-off cannot be undone; a partner that
+    arrives later still clears the break. It is refused while a run of the contract has no verdict yet, and while a
+    repair of the break is under way.
 
     Example: `tallystick write-off billing_payouts 5a1d6f0e --by "Ada Byron" --reason "refunded by hand, case 4711"`
     """

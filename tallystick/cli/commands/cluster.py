@@ -27,9 +27,10 @@ def check_config(
     contract_file: ContractFile,
     as_json: AsJson = False,
 ) -> None:
-    """Hold the cluster's settings, and each connection's TLS, against what this contract needs, as they stand now.
+    """Check the cluster's settings and each connection's TLS against what the contract requires.
 
-    Reads no payload and stores nothing. Ends with 1 when a setting is at risk, with 3 when one could not be read.
+    Reads current settings, and the batch headers of the newest 10,000 offsets of each partition. Reads no payload and
+    stores nothing. Exit code 1: a setting is at risk. Exit code 3: a setting could not be read.
 
     Example: `tallystick check-config dags/contracts/billing_payments.yaml`
     """
@@ -60,26 +61,29 @@ def _exit_code_of(lines: Iterable["PostureLine"]) -> ExitCode:
 
 def show_grants(
     contract_file: ContractFile,
-    of: Annotated[GrantsOf, typer.Option("--for", metavar="SERVER", help="Who is to grant them: kafka or postgres.")],
+    of: Annotated[
+        GrantsOf, typer.Option("--for", metavar="SERVER", help="Server that grants the rights: kafka or postgres.")
+    ],
     reader: Annotated[
-        str, typer.Option(metavar="NAME", help="The account that makes cuts and runs.")
+        str, typer.Option(metavar="NAME", help="Account that makes cuts and runs.")
     ] = "tallystick_reader",
     executor: Annotated[
-        str, typer.Option(metavar="NAME", help="kafka: the account that repairs.")
+        str, typer.Option(metavar="NAME", help="Account that executes repairs; kafka only.")
     ] = "tallystick_executor",
     poster: Annotated[
-        str, typer.Option(metavar="NAME", help="postgres: the role that writes rows.")
+        str, typer.Option(metavar="NAME", help="Role that inserts rows; postgres only.")
     ] = "tallystick_poster",
     environment: Annotated[
         str,
         typer.Option(
-            metavar="NAME", envvar="TALLYSTICK_ENVIRONMENT", help="kafka: part of the executor's transactional.id."
+            metavar="NAME", envvar="TALLYSTICK_ENVIRONMENT", help="Part of the executor's transactional.id; kafka only."
         ),
     ] = "production",
 ) -> None:
-    """Print the rights that this contract needs, and no more, as commands for whoever administers the server.
+    """Print the commands that give Tallystick's accounts the rights that a contract needs, and no others.
 
-    Connects to nothing. Kafka's are kafka-acls.sh commands, each behind what it is for; PostgreSQL's are statements.
+    Connects to nothing: the server's administrator runs the commands. For Kafka they are kafka-acls.sh commands, each
+    below a comment that says what it is for; for PostgreSQL they are SQL statements.
 
     Example: `tallystick grants dags/contracts/billing_payments.yaml --for kafka`
     """
@@ -95,15 +99,19 @@ def show_grants(
 
 
 def count_offsets(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to count.")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Name of the topic.")],
     kafka: Annotated[
-        str, typer.Option(metavar="CONNECTION_ID", help="Where the cluster is: the variable TALLYSTICK_CONN_...")
+        str,
+        typer.Option(
+            metavar="CONNECTION_ID",
+            help="Connection of the cluster: kafka_billing reads TALLYSTICK_CONN_KAFKA_BILLING.",
+        ),
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Account for every offset of a topic, from log start to last stable offset, by batch headers.
+    """Count every offset of a topic by kind, from the start of the log to the last stable offset.
 
-    Reads no payload and stores nothing. Ends with 3 when an offset is unexplained.
+    Reads batch headers and no payload, and stores nothing. Exit code 3: an offset is unexplained.
 
     Example: `tallystick census billing.payments --kafka kafka_billing`
     """

@@ -1,4 +1,4 @@
-"""`tallystick compensation`: see what would be repaired, have it done, stop it. The same rules as the DAG's."""
+"""`tallystick compensation`: plan repairs, execute a plan, stop repairs. The same rules as the DAG's."""
 
 import json
 import os
@@ -27,35 +27,34 @@ if TYPE_CHECKING:
 compensation_commands = typer.Typer(
     cls=RenamingGroup,
     no_args_is_help=True,
-    help="Compensations: what would be repaired, doing it once, and stopping it.",
+    help="Plan repairs, execute a plan once, and stop all repairs.",
 )
 
-PlanHash = Annotated[str, typer.Argument(metavar="PLAN_HASH", help="The hash that `plan` showed.")]
-WhichContract = Annotated[
-    str | None, typer.Argument(metavar="[CONTRACT]", help="Name of one contract; without it, all of them.")
-]
+PlanHash = Annotated[str, typer.Argument(metavar="PLAN_HASH", help="Hash of the plan, as `plan` printed it.")]
+WhichContract = Annotated[str | None, typer.Argument(metavar="CONTRACT", help="Name of one contract. Default: all.")]
 By = Annotated[str, typer.Option(metavar="NAME", help="Who decided it.")]
-Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why, for whoever audits it.")]
+Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why; the audit trail keeps it.")]
 
 
 @compensation_commands.command("plan")
 def show_plan(
     contract_file: ContractFile,
     cut: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Of what was found up to this cut; default: the newest.")
+        int | None, typer.Option(metavar="N", min=0, help="Plan for the breaks up to this cut. Default: the newest.")
     ] = None,
     by: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Who asks for it: keeps the plan, so that it can be approved.")
+        str | None, typer.Option(metavar="NAME", help="Who requests the plan; stores it, so that it can be approved.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what would be repaired, what not and why. Without --by a dry run: touches nothing and keeps nothing.
+    """Show which breaks would be repaired, and why others would not.
+
+    Without --by this is a dry run, which changes and stores nothing.
 
     Example: `tallystick compensation plan dags/contracts/billing_payouts.yaml --by "Ada Byron"`
     """
     from tallystick.cli.output import print_json
     from tallystick.compensation.kill_switch import words_of
-    from tallystick.compensation.plan import PlanRefused
     from tallystick.compensation.plan_text import describe_plan
     from tallystick.documents.plan import plan_document
     from tallystick.executor.draw_plan import draw_plan
@@ -63,16 +62,11 @@ def show_plan(
     from tallystick.report.masking import Mask
     from tallystick.store.engine import open_store
     from tallystick.store.plans.plan_store import save_plan
-    from tallystick.store.runs.run_store import list_runs
 
     contract = load_contract(contract_file)
     requester = None if by is None else words_of("--by", by)
     engine = open_store(store_dsn())
-    if cut is None:
-        newest = list_runs(engine, contract.name, limit=1)
-        if not newest:
-            raise PlanRefused(f"{contract.name}: no run is stored yet; expected one whose breaks can be planned")
-        cut = newest[0].cut_n
+    cut = _newest_cut(engine, contract) if cut is None else cut
     connections = connections_from_environment(kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection)
     plan = draw_plan(engine, contract, connections, cut_n=cut, dry_run=requester is None)
     if requester is not None and plan.actions:
@@ -82,19 +76,35 @@ def show_plan(
         return
     typer.echo(describe_plan(plan, shown_key=Mask(contract).key))
     if requester is not None and plan.actions:
-        typer.echo(f"\nKept. To do it: tallystick compensation execute {contract_file} {plan.plan_hash} --by NAME")
+        typer.echo(
+            f"\nStored. To execute it: tallystick compensation execute {contract_file} {plan.plan_hash} --by NAME"
+        )
+
+
+def _newest_cut(engine: "Engine", contract: Contract) -> int:
+    """Return the cut of the newest run. Raises PlanRefused where there is none."""
+    from tallystick.compensation.plan import PlanRefused
+    from tallystick.store.runs.run_store import list_runs
+
+    newest = list_runs(engine, contract.name, limit=1)
+    if not newest:
+        raise PlanRefused(f"{contract.name}: no run is stored yet; expected one whose breaks can be planned")
+    return newest[0].cut_n
 
 
 @compensation_commands.command("sheet")
 def print_sheet(contract_file: ContractFile, plan_hash: PlanHash) -> None:
-    """Print the sheet that a second person reads and signs, where a plan needs one: over the limit, or an abort.
+    """Print the sheet of a plan that a second person reads and signs.
 
-    Save it to a file. The person signs that with an SSH key, which writes FILE.sig beside it:
-    `ssh-keygen -Y sign -n tallystick-approval -f ~/.ssh/id_ed25519 FILE`. Then: `execute ... --approval FILE`.
+    A plan needs one if it moves more than the contract's four_eyes_above_minor (not set: any amount), if it ends a
+    transaction, or if the contract names approvers.
 
-    Their name and public key stand in the file that TALLYSTICK_ALLOWED_SIGNERS names, in a line `NAME ssh-ed25519 KEY`
-    each. Name people as Airflow and the operating system do, since nobody counts twice. The sheet holds for the
-    contract's approval_valid_seconds.
+    Save the sheet to FILE. The second person signs it with an SSH key, which writes FILE.sig beside it:
+    `ssh-keygen -Y sign -n tallystick-approval -f ~/.ssh/id_ed25519 FILE`. Then run `execute ... --approval FILE`.
+
+    The file that TALLYSTICK_ALLOWED_SIGNERS names has one line `NAME ssh-ed25519 KEY` for each person. Use the names
+    of Airflow and of the operating system, so that nobody counts as two people. A sheet is valid for the contract's
+    approval_valid_seconds (default: 86400, a day).
 
     Example: `tallystick compensation sheet dags/contracts/billing_payouts.yaml 5a1d... > sheet.json`
     """
@@ -113,25 +123,26 @@ def print_sheet(contract_file: ContractFile, plan_hash: PlanHash) -> None:
 def execute_kept_plan(
     contract_file: ContractFile,
     plan_hash: PlanHash,
-    by: Annotated[str, typer.Option(metavar="NAME", help="Who carries it out, and answers for it.")],
+    by: Annotated[str, typer.Option(metavar="NAME", help="Who executes it, and is responsible.")],
     approval: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="A sheet that somebody signed, FILE.sig beside it; may be given twice."),
+        typer.Option(metavar="FILE", help="A signed sheet, with FILE.sig beside it. Can be given twice."),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="A JSON document a line: each step, and what came of it.")
+        bool, typer.Option("--json", help="Print one JSON document per line: each step and its result.")
     ] = False,
 ) -> None:
-    """Do what a kept plan says, once, whatever crashed or ran before; then look whether each break is cleared.
+    """Execute a stored plan once, whatever crashed or ran before, and check whether each break is cleared.
 
-    A plan over the contract's four_eyes_above_minor, one that ends a transaction, and any where it names approvers,
-    needs the approval of people who are known: in Airflow, or signed (`tallystick compensation sheet --help`).
-    The operating system's user and host stand in the trail beside --by.
+    An approval in Airflow, or on a signed sheet, is needed if the plan moves more than the contract's
+    four_eyes_above_minor (not set: any amount), if it ends a transaction, or if the contract names approvers: see
+    `tallystick compensation sheet --help`. The audit trail also keeps the operating system's user and host.
 
-    Of a plan that has begun, what the contract does not allow any more is refused, once it is known not to be done.
+    If the contract no longer allows an action of a plan that has begun, the action is refused once it is proven that
+    it was not done.
 
-    Ends with 0 when each is, with 1 when one is not, with 3 when that is not to be seen yet, with 2 when the plan is
-    refused or something does not answer.
+    Exit code 0: each break is cleared. 1: a break is not cleared. 3: this cannot be seen yet. 2: the plan is refused,
+    or a server does not answer.
 
     Example: `tallystick compensation execute dags/contracts/billing_payouts.yaml 5a1d... --by "Grace Hopper"`
     """
@@ -233,19 +244,20 @@ def _acting_connections(contract: Contract) -> Connections:
 @compensation_commands.command("reopen")
 def reopen(
     contract_file: ContractFile,
-    action: Annotated[str, typer.Argument(metavar="ACTION", help="The action's id, as the audit trail has it.")],
-    by: Annotated[str, typer.Option(metavar="NAME", help="Who has looked, and answers for it.")],
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="What was found, for whoever audits it.")],
+    action: Annotated[str, typer.Argument(metavar="ACTION", help="Id of the action, as in the audit trail.")],
+    by: Annotated[str, typer.Option(metavar="NAME", help="Who checked it, and is responsible.")],
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="What was found; the audit trail keeps it.")],
     approval: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The sheet that a second person has signed, FILE.sig beside it."),
+        typer.Option(metavar="FILE", help="The sheet that a second person signed, with FILE.sig beside it."),
     ] = None,
 ) -> None:
-    """Let the next plan repair the break of an action again, that is done or waits for a person. Two people are needed.
+    """Let the next plan repair a break again whose action is done or waits for a person. This needs two people.
 
-    First see that it was not done: no event, no row of it stands. Without --approval it prints the sheet that a second
-    person reads and signs, as `tallystick compensation sheet --help` says; with it, and the same --by and --reason, the
-    action is reopened. What stands on the topic or in the ledger is proven absent once more before anything is written.
+    First check that the repair does not exist: no event and no row of this action. Without --approval the command
+    prints a sheet, which a second person reads and signs: see `tallystick compensation sheet --help`. With --approval,
+    and the same --by and --reason, it reopens the action. The next plan proves again that neither the topic nor the
+    ledger has the repair before it writes anything.
 
     Example: `tallystick compensation reopen payouts.yaml 8f0c... --by "Ada Byron" --reason "its record was forged"`
     """
@@ -323,7 +335,7 @@ def _second_person(
 
 @compensation_commands.command("stop")
 def stop_acting(by: By, reason: Reason, contract: WhichContract = None) -> None:
-    """Stop compensations at once, of one contract or of all; a plan that is being done stops before its next step.
+    """Stop the compensations of one contract, or of all, at once. A plan that is executing stops before its next step.
 
     Example: `tallystick compensation stop --by "Ada Byron" --reason "the relay is being repaired"`
     """
@@ -332,7 +344,7 @@ def stop_acting(by: By, reason: Reason, contract: WhichContract = None) -> None:
 
 @compensation_commands.command("allow")
 def allow_acting(by: By, reason: Reason, contract: WhichContract = None) -> None:
-    """Allow again what `stop` stopped. A contract that was stopped by its name stays so until it is named here.
+    """Allow compensations again after `stop`. A contract that was stopped by its name must be allowed by its name.
 
     Example: `tallystick compensation allow --by "Ada Byron" --reason "repaired, case 4711"`
     """

@@ -10,19 +10,21 @@ from tallystick.connections.connections import store_dsn
 from tallystick.contract.contract import Contract, ContractRefused, load_contract, load_contracts
 from tallystick.model.verdict import ExitCode
 
-contract_commands = typer.Typer(no_args_is_help=True, help="Contracts: one YAML file per reconciliation.")
+contract_commands = typer.Typer(
+    no_args_is_help=True, help="Check contract files, and compare a changed one with what is stored."
+)
 
 
 @contract_commands.command("check")
 def check_contracts(
     paths: Annotated[
-        list[Path], typer.Argument(metavar="FILE|FOLDER...", help="Contract files, or folders of *.yaml.")
+        list[Path], typer.Argument(metavar="FILE|FOLDER", help="Contract files, or folders with *.yaml files.")
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Check contracts without connecting to anything.
+    """Check contract files without connecting to anything.
 
-    Every fault of every file is told at once: file, path, what was found, what was expected.
+    All faults of all files are reported at once: file, field, the value found and the value expected.
 
     Example: `tallystick contract check dags/contracts`
     """
@@ -67,13 +69,14 @@ def _contract_document(contract: Contract) -> dict[str, object]:
 
 @contract_commands.command("diff")
 def show_contract_changes(
-    contract_file: Annotated[Path, typer.Argument(metavar="FILE", help="The changed contract's YAML file.")],
+    contract_file: Annotated[Path, typer.Argument(metavar="FILE", help="The changed contract file (YAML).")],
     as_json: AsJson = False,
 ) -> None:
-    """Say what a changed contract would do to the books of its name, before it is deployed.
+    """Show what a changed contract would do to the stored items of its name, before you deploy it.
 
-    Holds the file against the contract of the newest stored cut, field by field: kept, re-evaluated or refused.
-    Asks the verdict store only, and stores nothing. Ends with 2 when a change is refused: no cut would be made.
+    Compares the file with the contract of the newest stored cut, field by field. A change is kept (no result differs),
+    re-evaluated (the next run uses the new rule) or refused (no cut would be made). Stored verdicts never change.
+    Reads the verdict store only, and stores nothing. Exit code 2: a change is refused.
 
     Example: `tallystick contract diff dags/contracts/billing_payments.yaml`
     """
@@ -95,6 +98,6 @@ def show_contract_changes(
     elif stored:
         print_contract_changes(contract, stored, changes, open_items=open_items)
     else:
-        typer.echo(f"{contract.name}: no cut is stored yet, so there is nothing to change; the books begin with it")
+        typer.echo(f"{contract.name}: no cut is stored yet, so there is nothing to compare the file with")
     if gravest(changes) is ChangeEffect.REFUSED:
         raise typer.Exit(ExitCode.REFUSED)

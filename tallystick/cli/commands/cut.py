@@ -23,21 +23,23 @@ class _MakesByDefault(TyperGroup):
 
 
 cut_commands = typer.Typer(
-    cls=_MakesByDefault, no_args_is_help=True, help="Cuts: what a run reads, fixed before it reads."
+    cls=_MakesByDefault,
+    no_args_is_help=True,
+    help="Store a cut without judging it, or close one that no run can judge.",
 )
 
 
 @cut_commands.command("make")
 def store_cuts(
     contract_files: Annotated[
-        list[Path], typer.Argument(metavar="CONTRACT_FILE...", help="The contracts' YAML files.")
+        list[Path], typer.Argument(metavar="CONTRACT_FILE", help="One or more contract files (YAML).")
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Settle and store the cut of the window that ends now, for a Spark job elsewhere to judge.
+    """Store the cut of the window that ends now, for a Spark job of your own to judge.
 
-    What `run` does before it starts Spark, with the same environment. Refused while a cut has no verdict yet; the next
-    `run` judges that one.
+    Does what `run` does before it starts Spark, with the same environment. It is refused while an earlier cut has no
+    verdict; the next `run` judges that one.
 
     `tallystick cut CONTRACT_FILE...` is the same.
 
@@ -62,13 +64,13 @@ def store_cuts(
 def close_one(
     run_name: RunName,
     by: Annotated[str, typer.Option(metavar="NAME", help="Who decided it.")],
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why nobody can judge it, for whoever audits it.")],
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why no run can judge it; the audit trail keeps it.")],
     as_json: AsJson = False,
 ) -> None:
-    """Close an open cut that no attempt can judge, so that the books go on: the last resort.
+    """Close an open cut that no attempt can judge, so that later windows are judged. This is the last resort.
 
-    Its verdict is INCONCLUSIVE and names what stands in it, which nobody has read: later runs call no partner absent
-    that may stand there. It cannot be taken back. Refused before somebody has tried to judge the cut.
+    Its verdict is INCONCLUSIVE and names its slices, which nobody has read. Later runs report no partner as missing
+    that may be in them. This cannot be undone. It is refused before at least one attempt to judge the cut.
 
     Example: `tallystick cut close billing_payouts/7 --by "Ada Byron" --reason "its batch at offset 4711 is corrupt"`
     """

@@ -1,4 +1,4 @@
-"""`tallystick metrics`: the books for who watches with Prometheus or OpenTelemetry. Asks the verdict store only."""
+"""`tallystick metrics`: metrics for Prometheus and OpenTelemetry, read from the verdict store only."""
 
 import os
 from functools import partial
@@ -9,13 +9,13 @@ import typer
 from tallystick.connections.connections import store_dsn
 
 metrics_commands = typer.Typer(
-    no_args_is_help=True, help="Metrics for Prometheus and OpenTelemetry, read from the verdict store."
+    no_args_is_help=True, help="Print, serve or send metrics of the verdict store, for Prometheus and OpenTelemetry."
 )
 
 
 @metrics_commands.command("show")
 def show_metrics() -> None:
-    """Print the metrics as they stand now, in Prometheus's text format. A file of it suits a textfile collector.
+    """Print the current metrics in Prometheus's text format. A file with them suits a textfile collector.
 
     Example: `tallystick metrics show`
     """
@@ -29,13 +29,15 @@ def show_metrics() -> None:
 
 @metrics_commands.command("serve")
 def serve_metrics(
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", min=0, max=65_535, help="0: any that is free.")] = 9464,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(metavar="N", min=0, max=65_535, help="Port to listen on; 0 takes a free one.")
+    ] = 9464,
 ) -> None:
-    """Answer Prometheus at /metrics, until Ctrl-C. Each answer is one look at the verdict store.
+    """Serve the metrics to Prometheus at /metrics, until Ctrl-C. Each request reads the verdict store.
 
-    While the store does not answer, neither does this: the scrape fails, and `up` is 0. It has no log-in, and says
-    contracts, sinks and sums of money: let nobody but your Prometheus reach it.
+    If the store does not answer, the request fails, and Prometheus reports `up` as 0. There is no login, and the
+    metrics have names of contracts and sinks, and sums of money: let only your Prometheus connect.
 
     Example: `tallystick metrics serve --host 0.0.0.0 --port 9464`
     """
@@ -54,10 +56,10 @@ def serve_metrics(
 
 @metrics_commands.command("push")
 def push_metrics() -> None:
-    """Send the metrics once, as OTLP over HTTP; for a cron entry, or a task after a run.
+    """Send the metrics once, by OTLP over HTTP: for a cron job, or for a task after a run.
 
-    OpenTelemetry's own variables say where to and how: OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS. Ends
-    with 2 when the receiver does not take them.
+    OpenTelemetry's own variables name the receiver: OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS. Exit
+    code 2: the receiver did not accept them.
 
     Example: `OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318 tallystick metrics push`
     """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tallystick.cli.error_handling import stopped_by_sigterm, tell_of
+from tallystick.cli.error_handling import report_error, stopped_by_sigterm
 from tallystick.cli.masked_runs import masked
 from tallystick.cli.shared_options import AsJson
 from tallystick.connections.connections import artifacts_folder, connections_from_environment, store_dsn
@@ -23,26 +23,40 @@ if TYPE_CHECKING:
 
 def run_contract(
     contract_files: Annotated[
-        list[Path], typer.Argument(metavar="CONTRACT_FILE...", help="The contracts' YAML files; one Spark for all.")
+        list[Path],
+        typer.Argument(
+            metavar="CONTRACT_FILE", help="One or more contract files (YAML). One Spark session reads all of them."
+        ),
     ],
     reread: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help="Read judged cut N of the one contract again; stores nothing."),
+        typer.Option(
+            metavar="N", min=0, help="Read cut N of one contract again, compare its digest, and store nothing."
+        ),
     ] = None,
     settle: Annotated[
-        bool, typer.Option("--settle/--no-settle", help="Wait until neither side can gain a record of the window.")
+        bool,
+        typer.Option(
+            "--settle/--no-settle",
+            help="Wait until both sides have reached the end of the window; --no-settle does not wait.",
+        ),
     ] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Reconcile everything since the last cut, up to now: settle, cut, Spark, alerts, report.
+    """Reconcile everything since the last cut, up to now.
 
-    A cut that an earlier run left without a verdict goes first. Each verdict is shown, also where something failed
-    beside it, and the worst of all is the exit code: 1, then 70, 2, 3, 0. With --json one verdict of one contract is a
-    document, and else they are a list.
+    Wait until both sides have reached the end of the window, for at most the contract's settle_timeout_seconds. Store
+    a cut, compare both sides in Spark, store the verdict, send the alerts and write the report. A cut that an earlier
+    run left without a verdict is judged first.
 
-    A contract's first run is its baseline: the books begin there, and the next run is the first that can match.
-    Addresses come from the environment: TALLYSTICK_STORE_DSN, and `TALLYSTICK_CONN_<ID>` for each connection of the
-    contract. Jars from TALLYSTICK_JARS_DIR (default .jars/spark), files go to TALLYSTICK_ARTIFACTS_DIR.
+    Every verdict is printed, even if something fails after it. The exit code is the worst of all: 1, then 70, 2, 3, 0.
+    With --json, one verdict of one contract is printed as a document; otherwise the output is a list.
+
+    The first run of a contract stores its baseline, which compares nothing. The next run is the first that can match.
+
+    Set TALLYSTICK_STORE_DSN to the address of the verdict store, and `TALLYSTICK_CONN_<ID>` for each connection of the
+    contract. Jars are read from TALLYSTICK_JARS_DIR (default: .jars/spark). Reports and files are written to
+    TALLYSTICK_ARTIFACTS_DIR (default: build/artifacts).
 
     Example: `tallystick run dags/contracts/billing_payments.yaml`
 
@@ -59,7 +73,7 @@ def run_contract(
     except Exception as error:
         if not shown:
             raise
-        failed.append(tell_of(error))
+        failed.append(report_error(error))
     _print_runs(shown, as_json=as_json, as_list=len(contract_files) > 1 or len(shown) > 1)
     raise typer.Exit(worst_of([*(exit_code_of(run.result.verdict) for run, _ in shown), *failed]))
 

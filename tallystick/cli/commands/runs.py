@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 def show_runs(
-    contract: Annotated[str | None, typer.Option(metavar="NAME", help="Of one contract only.")] = None,
+    contract: Annotated[str | None, typer.Option(metavar="NAME", help="Show only this contract. Default: all.")] = None,
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="How many, newest first.")] = 20,
     as_json: AsJson = False,
     plain: Plain = False,
 ) -> None:
-    """List stored runs, newest first: verdict, window, breaks, money.
+    """List stored runs, newest first, with verdict, window, breaks and money at stake.
 
     Example: `tallystick runs --contract billing_payments --limit 5`
     """
@@ -45,7 +45,7 @@ def show_runs(
 
 
 def show_run(run_name: RunName, as_json: AsJson = False, plain: Plain = False) -> None:
-    """Show one stored run: verdict, doubts, breaks, census. Ends with the verdict's exit code.
+    """Show one stored run: verdict, doubts, breaks and census. The exit code is the verdict's.
 
     Example: `tallystick show billing_payments/7`
     """
@@ -54,14 +54,16 @@ def show_run(run_name: RunName, as_json: AsJson = False, plain: Plain = False) -
 
 
 def watch_runs(
-    contract: Annotated[str | None, typer.Option(metavar="NAME", help="Of one contract only.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="A JSON document a line, as `runs --json` has them.")] = False,
+    contract: Annotated[str | None, typer.Option(metavar="NAME", help="Show only this contract. Default: all.")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document per line, with the keys of `runs --json`.")
+    ] = False,
     plain: Plain = False,
 ) -> None:
-    """Follow the books as windows come, until Ctrl-C.
+    """Follow runs as their verdicts are stored, until Ctrl-C.
 
-    In a terminal: where each contract stands, and the newest runs. In a pipe, and with --plain or --json: a line per
-    run, beginning with the newest of each contract.
+    A terminal shows the state of each contract and the newest runs, and looks again every second. In a pipe, and with
+    --plain or --json, each run is one line; the first lines are the newest run of each contract.
 
     Example: `tallystick watch`
 
@@ -80,10 +82,10 @@ def write_run_report(
     run_name: RunName,
     folder: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Where to; default: TALLYSTICK_ARTIFACTS_DIR.", file_okay=False),
+        typer.Option(metavar="FOLDER", help="Folder to write to. Default: TALLYSTICK_ARTIFACTS_DIR.", file_okay=False),
     ] = None,
 ) -> None:
-    """Write the HTML report of a stored run again, with the same bytes, and print where it lies.
+    """Write the HTML report of a stored run again, and print its path. Its bytes are the same each time.
 
     Example: `tallystick report billing_payments/7 --folder reports`
     """

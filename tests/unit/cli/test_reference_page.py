@@ -31,6 +31,7 @@ def test_every_option_says_what_it_does_and_its_default() -> None:
     assert ("--limit N", "How many, newest first. Default: 20.") in rows
     assert ("--by NAME", "Who decided it. Required.") in rows
     assert ("--json", "One JSON document on stdout; its keys are stable.") in rows
+    assert dict(rows)["--settle, --no-settle"].endswith(" Default: --settle.")
     assert "None" not in page
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from tallystick.cli.error_handling import tell_of
+from tallystick.cli.error_handling import report_error
 from tallystick.cli.output import print_json
 from tallystick.cli.progress import Progress
 from tallystick.cli.table import Rows, console
@@ -83,11 +83,11 @@ def print_as_a_cell(text: str) -> None:
 
 
 def print_as_an_error(text: str) -> None:
-    tell_of(LedgerRefused(f"expected text, got {text}"))
+    report_error(LedgerRefused(f"expected text, got {text}"))
 
 
 def print_as_a_bug(text: str) -> None:
-    tell_of(RuntimeError(text))
+    report_error(RuntimeError(text))
 
 
 def print_a_step(text: str) -> None:
