@@ -1,7 +1,6 @@
-"""The command line: the same loop as the DAGs, for a laptop, an incident, or a machine without Airflow.
+"""The list of commands: the same loop as the DAGs, for a laptop, an incident, or a machine without Airflow.
 
-The list of commands; each stands in tallystick/cli/commands. Every command ends with an exit code of
-tallystick.model.verdict.
+Each command is in tallystick/cli/commands, and ends with an exit code of tallystick.model.verdict.
 """
 
 from typing import Annotated

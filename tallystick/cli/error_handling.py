@@ -18,9 +18,9 @@ from tallystick.text.plain import printed_text
 
 
 class CommandGroup(RenamingGroup):
-    """Runs a command and turns what it raises into an exit code that no verdict has.
+    """Run a command, and turn what it raises into an exit code that no verdict has.
 
-    A short command is mostly imports; the search for garbage among what they make was a tenth of its time.
+    A short command is mostly imports; garbage collection during them was a tenth of its time.
     """
 
     @relaxed_gc()
@@ -52,7 +52,7 @@ def report_error(error: Exception) -> ExitCode:
 
 @contextmanager
 def stopped_by_sigterm() -> Iterator[None]:
-    """SIGTERM does what Ctrl-C does, so that a stopped service leaves no Spark behind either."""
+    """Let SIGTERM do what Ctrl-C does, so that a stopped service leaves no Spark behind either."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -65,13 +65,13 @@ def stopped_by_sigterm() -> Iterator[None]:
 
 
 def _drop_stdout() -> None:
-    """What stdout still buffers goes nowhere; its flush at exit would raise again. Source: Python manual, SIGPIPE."""
+    """Drop what stdout still buffers: its flush at exit would raise again. Source: Python manual, SIGPIPE."""
     with suppress(OSError):  # not a real file in a test
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _expected(error: Exception) -> tuple[str | None, ExitCode]:
-    """The sentence for an error that an operator can act on; None for a bug. Imports only once something went wrong."""
+    """Return the sentence for an error that a person can act on; None for a bug. Imports only after a failure."""
     if isinstance(error, TallystickError):
         return str(error), error.exit_code
     from confluent_kafka import KafkaException

@@ -1,4 +1,4 @@
-"""Stored runs as people may see them: by the contract that the cut was made under."""
+"""Mask stored runs as the contract asks that their cut was made with."""
 
 from typing import TYPE_CHECKING
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 
 
 def masked(engine: "Engine", run: "StoredRun") -> "StoredRun":
-    """The run as people may see it."""
+    """Return the run as people may see it."""
     return mask_of_cut(engine, run.result.contract, run.result.cut_n).run(run)
 
 
 def mask_of_cut(engine: "Engine", contract_name: str, n: int) -> "Mask":
-    """By the contract that the cut was made under."""
+    """Return the mask of the contract that the cut was made with."""
     from tallystick.report.masking import Mask
     from tallystick.store.runs.contract_store import read_contract
 

@@ -1,6 +1,6 @@
-"""What the command line shows: tables and words for people, JSON for machines. Colours reach terminals only.
+"""Print results: tables and sentences for people, JSON for machines. Colours reach terminals only.
 
-Texts of strangers go through escape_untrusted: a match key must not drive a terminal.
+Texts from outside go through escape_untrusted: a match key must not control a terminal.
 """
 
 import json
@@ -33,7 +33,7 @@ from tallystick.text.side_terms import for_inputs
 from tallystick.text.verdict_sentence import counted, verdict_sentence
 
 _BREAKS_SHOWN_MAX = 20
-"""Per class on a screen; --json and the report have more."""
+"""Breaks of one class on a screen; --json and the report have more."""
 
 VERDICT_STYLES = {Verdict.MATCHED: "bold green", Verdict.INCONCLUSIVE: "bold yellow", Verdict.BROKEN: "bold red"}
 
@@ -43,12 +43,12 @@ _EFFECTS = {ChangeEffect.KEPT: "green", ChangeEffect.RE_EVALUATED: "bold yellow"
 
 
 def print_json(document: Any) -> None:
-    """One JSON document, in ASCII: no character of a stranger's acts on the terminal."""
+    """Print one JSON document in ASCII, so that no character from outside acts on the terminal."""
     typer.echo(json.dumps(document, indent=2))
 
 
 def print_contracts(contracts: Sequence[Contract]) -> None:
-    """One line per contract that was accepted."""
+    """Print one line per contract."""
     table = Rows("contract", ">version", "direction", "topics", "table", "schedule", "fingerprint")
     for contract in contracts:
         table.add_row(
@@ -66,7 +66,7 @@ def print_contracts(contracts: Sequence[Contract]) -> None:
 def print_contract_changes(
     contract: Contract, stored: NewestContract, changes: Sequence[ContractChange], *, open_items: int
 ) -> None:
-    """What stands in the store; a line per field that differs; what stays as it is."""
+    """Print what the store has, one line per field that differs, and what stays as it is."""
     out, before = console(), stored.contract
     out.print(
         f"{contract.name}: cut {stored.cut_n} was made with version {before.version} "
@@ -93,7 +93,7 @@ def print_contract_changes(
 
 
 def _after_the_changes(stored: NewestContract, contract: Contract, changes: Sequence[ContractChange]) -> Iterator[str]:
-    """What a field by itself does not say."""
+    """Yield the sentences that concern the contract as a whole."""
     worst = gravest(changes)
     if worst is ChangeEffect.REFUSED:
         yield "No cut would be made with this file: put the old values back, or begin a contract under a new name."
@@ -109,12 +109,12 @@ def _after_the_changes(stored: NewestContract, contract: Contract, changes: Sequ
 
 
 def print_runs(runs: Sequence[RunSummary]) -> None:
-    """One line per run, newest first."""
+    """Print one line per run, newest first."""
     _print_rows(runs_table(runs))
 
 
 def runs_table(runs: Iterable[RunSummary]) -> Rows:
-    """One row per run, in the order given."""
+    """Return one row per run, in the order given."""
     table = Rows(
         "run",
         "verdict",
@@ -139,7 +139,7 @@ def runs_table(runs: Iterable[RunSummary]) -> Rows:
 
 
 def _verdict_cell(run: RunSummary) -> Text:
-    """The verdict; beside it, what later read what this run could not."""
+    """Return the verdict; beside it the cut that later read what this run could not."""
     verdict = Text(run.verdict, style=VERDICT_STYLES[run.verdict])
     if run.completed_by_cut is not None:
         verdict.append(f", read whole by cut {run.completed_by_cut}", style="dim")
@@ -147,7 +147,7 @@ def _verdict_cell(run: RunSummary) -> Text:
 
 
 def print_run(run: StoredRun) -> None:
-    """Verdict and why; doubts, breaks and census where there are any."""
+    """Print the verdict and its reason, and doubts, breaks and census where there are any."""
     out, result = console(), run.result
     words = for_inputs if result.of_inputs else str
     window = format_window(run.window_start_utc, run.window_end_utc)
@@ -184,7 +184,7 @@ def print_run(run: StoredRun) -> None:
 
 
 def print_census(census: Sequence[PartitionCensus]) -> None:
-    """One line per partition; Spark's rows where Spark has read them too."""
+    """Print one line per partition; Spark's rows where Spark has read them too."""
     compared = any(part.spark_rows is not None for part in census)
     compacted = any(part.compacted for part in census)
     columns = [">start", ">end", ">committed", ">plain", ">aborted", ">markers"]
@@ -207,7 +207,7 @@ def print_census(census: Sequence[PartitionCensus]) -> None:
 
 
 def print_config_check(lines: Sequence[PostureLine]) -> None:
-    """One line per setting; below, what to do about those that are not ok."""
+    """Print one line per setting; below, what to do about those that are not ok."""
     out, table = console(), Rows("where", "setting", "value", "result", "required")
     for line in lines:
         table.add_row(line.scope, line.setting, line.value, Text(line.standing, _STANDINGS[line.standing]), line.needs)
@@ -220,7 +220,7 @@ def print_config_check(lines: Sequence[PostureLine]) -> None:
 
 
 def print_story(told: ToldBreak, story: Story) -> None:
-    """One break's story, a heading and its sentences at a time, then the log around it where that was kept."""
+    """Print the story of a break under its headings, then the log around it where that was kept."""
     out = console()
     out.print(Text.assemble((story.title, "bold red"), f"  {story.run}  {story.amount}"))
     out.print(f"break {told.item_break.break_id}")
@@ -237,7 +237,7 @@ def print_story(told: ToldBreak, story: Story) -> None:
 
 
 def print_written_off(done: BreakWrittenOff) -> None:
-    """What was given up, and what is left of its class."""
+    """Print what was written off, and what is left of its class."""
     out, item_break, who = console(), done.item_break, escape_untrusted(done.write_off.by)
     out.print(f"break {item_break.break_id} of {done.contract} is written off by {who}: {amount_of(item_break)}")
     if done.outstanding:
@@ -249,14 +249,14 @@ def print_written_off(done: BreakWrittenOff) -> None:
 
 
 def print_closed(done: CutClosed) -> None:
-    """What nobody has read, and that the books go on."""
+    """Print what nobody has read, and that the next window is judged."""
     out = console()
     out.print(f"{done.cut.contract}/{done.cut.n} is closed, INCONCLUSIVE. {escape_untrusted(done.sentence)}")
     out.print("The next window is judged by the next run.")
 
 
 def print_attempts(page: Alert, attempts: Sequence[tuple[str, Attempt]]) -> None:
-    """What became of a page, a line per sink."""
+    """Print what came of an alert, one line per sink."""
     out = console()
     out.print(page.summary)
     for name, attempt in attempts:

@@ -1,4 +1,4 @@
-"""Shows on stderr how far a run is: a line that moves in a terminal, a line per step elsewhere."""
+"""Show on stderr how far a run is: one moving line in a terminal, one line per step elsewhere."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -62,18 +62,18 @@ _LINES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "verified": lambda found: f"Read again: {found['verdict']}",
     "done": lambda found: f"Spark took {found['seconds']} s",
 }
-"""Step to the line that tells it; a step without a line here is shown by its name."""
+"""Step to its line; a step without a line here is shown by its name."""
 
 _STAYS = ("not_settled", "unfinished_cut", "alerts_owed", "report")
-"""Lines that stand after the run, also in a terminal."""
+"""Steps whose lines stay after the run, also in a terminal."""
 
 
 _LONG_WORK = 100_000
-"""Elsewhere than in a terminal, only counts from so many on are told, at every tenth."""
+"""Outside a terminal, only counts of at least so many are shown, at every tenth."""
 
 
 class Progress:
-    """Use as a context; `on_progress` is the observer that a run takes. clock: seconds, from any beginning."""
+    """Use this as a context; a run calls `on_progress`. clock: seconds, from any beginning."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -117,12 +117,12 @@ class Progress:
         return bool(figures["of"] >= _LONG_WORK and tenths > before)
 
     def _pace(self, figures: Mapping[str, Any]) -> str:
-        """How fast it goes, and how long it takes still if it goes on so; nothing before that is known."""
+        """Return the rate and the time left at that rate; empty before they are known."""
         return pace_text(figures["done"], figures["of"], seconds=self._clock() - self._begun)
 
 
 def pace_text(done: int, of: int, *, seconds: float) -> str:
-    """Of a count: its rate, and the time left at that rate. Empty at both ends."""
+    """Return the rate of a count, and the time left at that rate. Empty at both ends."""
     if not 0 < done < of or seconds <= 0:
         return ""
     left = timedelta(seconds=(of - done) * seconds / done)
@@ -130,7 +130,7 @@ def pace_text(done: int, of: int, *, seconds: float) -> str:
 
 
 def step_line(step: str, figures: Mapping[str, Any]) -> str:
-    """One line for a step; never fails on figures that it does not find."""
+    """Return one line for a step; never fails on figures that it does not find."""
     try:
         return _LINES[step](figures)
     except (KeyError, TypeError, ValueError):

@@ -26,12 +26,12 @@ _PLAIN = ContextVar("plain", default=False)
 
 
 def set_plain(plain: bool) -> None:
-    """From now on every console of this command writes as into a pipe, or as suits where it writes to."""
+    """Set whether every console of this command writes as into a pipe."""
     _PLAIN.set(plain)
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console that takes every text as it is. NO_COLOR, TERM=dumb and FORCE_COLOR are heeded."""
+    """Return a console that takes every text as it is, and heeds NO_COLOR, TERM=dumb and FORCE_COLOR."""
     terminal = False if _PLAIN.get() else None  # None: see what it writes to
     found = _Console(stderr=stderr, markup=False, highlight=False, emoji=False, force_terminal=terminal)
     if not found.is_terminal:
@@ -40,7 +40,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 class _Console(Console):
-    """Writes out what would act on the terminal, whatever is printed; colours are its own."""
+    """Write out characters that would act on the terminal, whatever is printed; only its own colours act."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for text, style, control in super().render(renderable, options):
@@ -60,11 +60,11 @@ class Rows:
         self._rows: list[tuple[Text, ...]] = []
 
     def add_row(self, *cells: str | Text) -> None:
-        """One cell per column."""
+        """Add one cell per column."""
         self._rows.append(tuple(cell if isinstance(cell, Text) else Text(cell) for cell in cells))
 
     def fitting(self, width: int) -> RenderableType:
-        """The table where it fits; without some columns and a word about them; or a block of lines per row."""
+        """Return the table if it fits; else fewer columns and a note about them; else a block of lines per row."""
         for count in range(len(self._spared) + 1):
             left_out = self._spared[:count]
             shown = [n for n, column in enumerate(self._columns) if column not in left_out]
@@ -74,7 +74,7 @@ class Rows:
         return self._blocks()
 
     def _needs(self, shown: Sequence[int]) -> int:
-        """Characters of the narrowest table of these columns that is still easy to read."""
+        """Return the width of the narrowest table of these columns that is still easy to read, in characters."""
         widths = [self._width(n) if self._right[n] else min(self._width(n), _FOLDED_MIN) for n in shown]
         return sum(widths) + _GAP * (len(shown) - 1)
 

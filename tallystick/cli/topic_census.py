@@ -1,4 +1,4 @@
-"""The census of a whole topic as it stands, without a contract or a cut."""
+"""Take the census of a whole topic as it is now, without a contract or a cut."""
 
 from tallystick.connections.connections import KafkaSettings
 from tallystick.kafka_log.fetch import fetcher, open_admin
@@ -9,7 +9,7 @@ from tallystick.model.offsets import OffsetRange
 
 
 def census_of_topic(kafka: KafkaSettings, topic: str, *, on_progress: OnProgress) -> tuple[PartitionCensus, ...]:
-    """Count each partition from its log start to its LSO; what lies above is not decided yet. tell: how far it is.
+    """Count each partition from its log start to its LSO; offsets above are not decided yet.
 
     Raises BrokerUnreachable, TopicNotFound, OffsetNotInLog.
     """

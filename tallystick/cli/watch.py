@@ -1,4 +1,4 @@
-"""`tallystick watch`: where the books stand, and each run as its verdict is stored."""
+"""`tallystick watch`: show the state of each contract, and each run as its verdict is stored."""
 
 import json
 from collections import deque
@@ -36,7 +36,7 @@ def watch(
     now: Callable[[], datetime],
     sleep: Callable[[float], None],
 ) -> None:
-    """Show what comes until somebody interrupts it. The clock and the waiting are given."""
+    """Show runs as they are stored, until somebody interrupts it. now: the clock. sleep: how to wait."""
     out = console()
     looks = _looks(engine, contract_name, sleep)
     if as_json or not out.is_terminal:
@@ -46,11 +46,11 @@ def watch(
 
 
 Look = tuple[Sequence[ContractFigures], Sequence[RunSummary]]
-"""The books, and the runs that were not there at the look before."""
+"""The state of each contract, and the runs that were stored since the look before."""
 
 
 def _looks(engine: Engine, contract_name: str | None, sleep: Callable[[float], None]) -> Iterator[Look]:
-    """One look after the other; the first has the newest run of each contract."""
+    """Yield one look after the other; the first has the newest run of each contract."""
     newest: dict[str, int] = {}
     while True:
         books = [one for one in read_figures(engine) if contract_name in (None, one.contract)]
@@ -67,7 +67,7 @@ def _looks(engine: Engine, contract_name: str | None, sleep: Callable[[float], N
 
 
 def _print_lines(out: Console, looks: Iterator[Look], *, as_json: bool) -> None:
-    """A line per run, written out at once."""
+    """Print one line per run, and flush it."""
     for _, runs in looks:
         for run in runs:
             if as_json:
@@ -78,7 +78,7 @@ def _print_lines(out: Console, looks: Iterator[Look], *, as_json: bool) -> None:
 
 
 def run_line(run: RunSummary) -> str:
-    """One run in fields with two spaces between them."""
+    """Return one run as fields with two spaces between them."""
     doubts = ", ".join(dict.fromkeys(found.doubt for found in run.doubts)) or "none"
     money = escape_untrusted(format_money(run.money_minor))
     name = f"{run.contract}/{run.cut_n}"
@@ -86,7 +86,7 @@ def run_line(run: RunSummary) -> str:
 
 
 def _show_live(out: Console, looks: Iterator[Look], now: Callable[[], datetime]) -> None:
-    """The books and the newest runs, drawn over what was there; what stood last stays on the screen."""
+    """Draw the contracts and the newest runs over the earlier ones; the last picture stays on the screen."""
     runs: deque[RunSummary] = deque(maxlen=_RUNS_SHOWN)
     with Live(console=out, auto_refresh=False) as live:
         for books, fresh in looks:
@@ -97,7 +97,7 @@ def _show_live(out: Console, looks: Iterator[Look], now: Callable[[], datetime])
 def standing_view(
     books: Sequence[ContractFigures], runs: Sequence[RunSummary], *, now_utc: datetime, width: int
 ) -> RenderableType:
-    """Where each contract stands, and below it the newest runs, newest first."""
+    """Return the state of each contract, and below it the newest runs, newest first."""
     standing = Rows(
         "contract", "verdict", ">behind", ">broken", ">at risk", ">waiting", spared=("waiting", "broken", "behind")
     )

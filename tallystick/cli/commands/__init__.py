@@ -1,1 +1,1 @@
-"""One module per subject: the commands of the command line. Heavy imports stand inside the commands."""
+"""The commands of the command line, one module per subject. Heavy imports are inside the commands: --help is quick."""

@@ -50,7 +50,7 @@ def check_config(
 
 
 def _exit_code_of(lines: Iterable["PostureLine"]) -> ExitCode:
-    """1 where a line is at risk, else 3 where one is unknown, else 0."""
+    """Return 1 if a line is at risk, else 3 if one is unknown, else 0."""
     from tallystick.kafka_cluster.config_check import CheckResult
 
     standings = {line.standing for line in lines}

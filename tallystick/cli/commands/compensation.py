@@ -187,7 +187,7 @@ def _print_step(step: str, figures: Mapping[str, Any]) -> None:
 
 
 def _print_outcomes(execution: "Execution", effects: Iterable["RepairEffect"], *, mask: "Mask") -> None:
-    """A line per action, in the plan's order."""
+    """Print one line per action, in the plan's order."""
     from tallystick.text.plain import escape_untrusted, story_text
 
     for outcome, effect in zip(execution.outcomes, effects, strict=True):
@@ -207,7 +207,7 @@ def _kept_plan(engine: "Engine", contract: Contract, plan_hash: str) -> "Plan":
 
 
 def _keep_signed(engine: "Engine", contract: Contract, plan: "Plan", sheets: Sequence[Path]) -> None:
-    """Check each sheet's signature, and put the yes into the trail. Raises ApprovalRefused."""
+    """Check each sheet's signature, and record the approval in the audit trail. Raises ApprovalRefused."""
     if not sheets:
         return
     from tallystick.compensation.signed_approval import SheetRules, approval_sheet, read_signed, read_signers
@@ -290,7 +290,7 @@ def reopen(
 
 
 def _reopening_of(engine: "Engine", contract: Contract, action: str, *, by: str, reason: str) -> "Reopening":
-    """Describe what a second person is asked for. Raises ReopenRefused where no such action is done or waits."""
+    """Describe what a second person signs. Raises ReopenRefused if no such action is done or waits."""
     from tallystick.compensation.signed_approval import Reopening
     from tallystick.store.plans.plan_store import open_actions
     from tallystick.store.plans.reopen_store import ReopenRefused
@@ -360,7 +360,7 @@ def _turn(contract: str | None, *, stopped: bool, by: str, reason: str) -> None:
 
     who, why = words_of("--by", by), words_of("--reason", reason)
     engine = open_store(store_dsn())
-    _require_books(engine, contract)
+    _require_cut(engine, contract)
     setting = SwitchSetting(
         contract=contract, stopped=stopped, by=who, because=why, at_utc=store_now(engine), terminal=this_terminal()
     )
@@ -369,8 +369,8 @@ def _turn(contract: str | None, *, stopped: bool, by: str, reason: str) -> None:
     typer.echo(f"{whose}: {'stopped' if stopped else 'allowed'}")
 
 
-def _require_books(engine: "Engine", contract: str | None) -> None:
-    """A name that was mistyped must not look like a contract that was stopped."""
+def _require_cut(engine: "Engine", contract: str | None) -> None:
+    """Refuse a mistyped name: it must not look like a contract that was stopped. Raises SwitchRefused."""
     from tallystick.compensation.kill_switch import SwitchRefused
     from tallystick.store.runs.contract_store import newest_contract
     from tallystick.text.plain import escape_untrusted

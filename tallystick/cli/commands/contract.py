@@ -40,7 +40,7 @@ def check_contracts(
 
 
 def _read_contracts(paths: list[Path]) -> tuple[list[Contract], list[str]]:
-    """All contracts of files and folders, and the faults of those that are none. Nothing found is a fault, too."""
+    """Return all contracts of files and folders, and the faults. A folder without a contract is a fault, too."""
     contracts: list[Contract] = []
     faults: list[str] = []
     for path in paths:

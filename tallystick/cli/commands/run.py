@@ -100,7 +100,7 @@ def _judge(
 
 
 def local_run(contract: Contract, contract_file: Path, progress: "Progress") -> "LocalRun":
-    """Open the store, whose clock a run goes by, and gather what it needs from the environment."""
+    """Open the store, whose clock a run uses, and collect what the run needs from the environment."""
     from tallystick.pipeline.local_run import LocalRun
     from tallystick.store.clock import read_clock
     from tallystick.store.engine import open_store
@@ -122,7 +122,7 @@ def local_run(contract: Contract, contract_file: Path, progress: "Progress") -> 
 
 
 def _print_runs(runs: "list[tuple[StoredRun, Path]]", *, as_json: bool, as_list: bool) -> None:
-    """Show each run in turn, with where its report lies."""
+    """Print each run; --json also has the path of its report."""
     from tallystick.cli.output import print_json, print_run
     from tallystick.documents.run import run_document
 
