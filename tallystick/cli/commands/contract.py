@@ -98,6 +98,6 @@ def show_contract_changes(
     elif stored:
         print_contract_changes(contract, stored, changes, open_items=open_items)
     else:
-        typer.echo(f"{contract.name}: no cut is stored yet, so there is nothing to compare the file with")
+        typer.echo(f"{contract.name}: no cut is stored yet, so there is nothing to change")
     if gravest(changes) is ChangeEffect.REFUSED:
         raise typer.Exit(ExitCode.REFUSED)
