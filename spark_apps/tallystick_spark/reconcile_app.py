@@ -308,7 +308,8 @@ def judge_cut(
         )
         evidence, look_ups = investigate(scanned)
         announce("investigated", keys=len(evidence.outcomes))
-    evidence = replace(evidence, missed_canaries=missed_canaries(evidence, scan.canaries))
+    missed = missed_canaries(evidence, scan.canaries)
+    evidence = replace(evidence, oddities=replace(evidence.oddities, missed_canaries=missed))
     result = judge(
         evidence,
         matched_rows=scan.matched_rows,

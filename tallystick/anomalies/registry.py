@@ -1,11 +1,13 @@
 """The anomaly classes: a file each, a line each in the registry below.
 
-A class is a pure function from evidence to the breaks, doubts or notices it proves. It reads nothing, knows no clock
-and calls no other class.
+A class is a pure function from parts of the evidence to the breaks, doubts or notices they prove: its parameters name
+the parts. It reads nothing, knows no clock and calls no other class.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from inspect import signature
+from typing import TypeVar
 
 from tallystick.anomalies.breaks.aborted_read import aborted_read_in_ledger, open_read_in_ledger
 from tallystick.anomalies.breaks.bled_into_transaction import bled_into_transaction
@@ -58,6 +60,9 @@ from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.findings import Break, DoubtFound, NoticeFound
 
+Finding = Break | DoubtFound | NoticeFound
+AnyFinding = TypeVar("AnyFinding", bound=Finding)
+
 
 @dataclass(frozen=True, kw_only=True)
 class AnomalyRule:
@@ -65,17 +70,27 @@ class AnomalyRule:
 
     names: tuple[BreakClass | Doubt | Notice, ...]
     letters: str
-    judge: Callable[[Evidence], Iterable[Break | DoubtFound | NoticeFound]]
+    rule: Callable[..., Iterable[Finding]]
+    """Its parameters are parts of `Evidence`, by name."""
+
+    def judge(self, evidence: Evidence) -> Iterable[Finding]:
+        """The breaks, doubts or notices that this evidence proves."""
+        return findings_of(self.rule, evidence)
+
+
+def findings_of(rule: Callable[..., Iterable[AnyFinding]], evidence: Evidence) -> Iterable[AnyFinding]:
+    """Give a rule the parts of the evidence that it names, and no others."""
+    return rule(**{part: getattr(evidence, part) for part in signature(rule).parameters})
 
 
 RULES: tuple[AnomalyRule, ...] = (
     AnomalyRule(
-        names=(BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED,), letters="M1", judge=missing_in_topic_never_produced
+        names=(BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED,), letters="M1", rule=missing_in_topic_never_produced
     ),
-    AnomalyRule(names=(BreakClass.MISSING_IN_TOPIC_ABORTED_ONLY,), letters="M2", judge=missing_in_topic_aborted_only),
-    AnomalyRule(names=(BreakClass.LOST_ACKNOWLEDGED_WRITE,), letters="M7", judge=lost_acknowledged_write),
-    AnomalyRule(names=(BreakClass.MISROUTED_IN_TOPIC,), letters="M5", judge=misrouted_in_topic),
-    AnomalyRule(names=(BreakClass.MISSING_IN_LEDGER,), letters="K1", judge=missing_in_ledger),
+    AnomalyRule(names=(BreakClass.MISSING_IN_TOPIC_ABORTED_ONLY,), letters="M2", rule=missing_in_topic_aborted_only),
+    AnomalyRule(names=(BreakClass.LOST_ACKNOWLEDGED_WRITE,), letters="M7", rule=lost_acknowledged_write),
+    AnomalyRule(names=(BreakClass.MISROUTED_IN_TOPIC,), letters="M5", rule=misrouted_in_topic),
+    AnomalyRule(names=(BreakClass.MISSING_IN_LEDGER,), letters="K1", rule=missing_in_ledger),
     AnomalyRule(
         names=(
             BreakClass.DUPLICATE_IN_TOPIC_NO_IDEMPOTENCE,
@@ -86,60 +101,60 @@ RULES: tuple[AnomalyRule, ...] = (
             BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN,
         ),
         letters="D1 D2 D3 D4 D6 D7",
-        judge=duplicate_in_topic,
+        rule=duplicate_in_topic,
     ),
-    AnomalyRule(names=(BreakClass.COMPENSATED_TWICE,), letters="C1", judge=compensated_twice),
-    AnomalyRule(names=(BreakClass.DUPLICATE_IN_LEDGER,), letters="D5 K2", judge=duplicate_in_ledger),
+    AnomalyRule(names=(BreakClass.COMPENSATED_TWICE,), letters="C1", rule=compensated_twice),
+    AnomalyRule(names=(BreakClass.DUPLICATE_IN_LEDGER,), letters="D5 K2", rule=duplicate_in_ledger),
     AnomalyRule(
-        names=(BreakClass.DUPLICATE_IN_LEDGER_COMPENSATED,), letters="D7", judge=duplicate_in_ledger_compensated
+        names=(BreakClass.DUPLICATE_IN_LEDGER_COMPENSATED,), letters="D7", rule=duplicate_in_ledger_compensated
     ),
-    AnomalyRule(names=(BreakClass.PHANTOM_IN_TOPIC,), letters="P1", judge=phantom_in_topic),
-    AnomalyRule(names=(BreakClass.PHANTOM_IN_LEDGER,), letters="P1", judge=phantom_in_ledger),
-    AnomalyRule(names=(BreakClass.ROW_WITHOUT_KEY,), letters="M6", judge=row_without_key),
-    AnomalyRule(names=(BreakClass.FOREIGN_IN_TOPIC,), letters="P3", judge=foreign_in_topic),
-    AnomalyRule(names=(BreakClass.ABORTED_READ_IN_LEDGER,), letters="A1", judge=aborted_read_in_ledger),
-    AnomalyRule(names=(BreakClass.OPEN_READ_IN_LEDGER,), letters="A2", judge=open_read_in_ledger),
-    AnomalyRule(names=(BreakClass.AMOUNT_MISMATCH,), letters="X1", judge=amount_mismatch),
-    AnomalyRule(names=(BreakClass.CURRENCY_MISMATCH,), letters="X1", judge=currency_mismatch),
-    AnomalyRule(names=(BreakClass.OUT_OF_ORDER_IN_TOPIC,), letters="O1", judge=out_of_order_in_topic),
-    AnomalyRule(names=(BreakClass.TORN_TRANSACTION,), letters="T1", judge=torn_transaction),
-    AnomalyRule(names=(BreakClass.TORN_BY_PROTOCOL,), letters="T2", judge=torn_by_protocol),
-    AnomalyRule(names=(BreakClass.BLED_INTO_TRANSACTION,), letters="T6", judge=bled_into_transaction),
-    AnomalyRule(names=(Notice.EMPTY_TRANSACTION,), letters="T7", judge=empty_transaction),
-    AnomalyRule(names=(BreakClass.COMPENSATION_NOT_EFFECTIVE,), letters="C2", judge=compensation_not_effective),
-    AnomalyRule(names=(Doubt.HELD_BY_OPEN_TRANSACTION,), letters="M3 T4", judge=held_by_open_transaction),
-    AnomalyRule(names=(Doubt.HANGING_TRANSACTION,), letters="T3", judge=hanging_transaction),
-    AnomalyRule(names=(Doubt.HELD_BY_PREPARED_TRANSACTION,), letters="T5", judge=held_by_prepared_transaction),
-    AnomalyRule(names=(Doubt.HELD_BY_REPLICATION,), letters="M3", judge=held_by_replication),
-    AnomalyRule(names=(Doubt.HELD_BY_LEDGER_HORIZON,), letters="P2 L1", judge=held_by_ledger_horizon),
-    AnomalyRule(names=(Doubt.PARTNER_NOT_SETTLED,), letters="M3 P2", judge=partner_not_settled),
-    AnomalyRule(names=(Doubt.LOG_EXPIRED,), letters="M4", judge=log_expired),
-    AnomalyRule(names=(Doubt.LOG_COMPACTED,), letters="R3", judge=log_compacted),
-    AnomalyRule(names=(Doubt.LOG_REWRITTEN,), letters="R1", judge=log_rewritten),
-    AnomalyRule(names=(Doubt.TOPIC_RECREATED,), letters="R2", judge=topic_recreated),
-    AnomalyRule(names=(Doubt.LOG_TRUNCATED,), letters="R2", judge=log_truncated),
-    AnomalyRule(names=(Doubt.TORN_CUT,), letters="Q2", judge=torn_cut),
-    AnomalyRule(names=(Doubt.UNEXPLAINED_GAP,), letters="R4", judge=unexplained_gap),
-    AnomalyRule(names=(Doubt.READERS_DISAGREE,), letters="Q1", judge=readers_disagree),
-    AnomalyRule(names=(Doubt.UNREADABLE_PAYLOAD,), letters="M6", judge=unreadable_payload),
-    AnomalyRule(names=(Doubt.FORGED_REPAIR,), letters="C3", judge=forged_repair),
-    AnomalyRule(names=(Doubt.LEDGER_REWRITTEN,), letters="Q2", judge=ledger_rewritten),
-    AnomalyRule(names=(Doubt.LEDGER_FAILED_OVER,), letters="Q2", judge=ledger_failed_over),
-    AnomalyRule(names=(Doubt.LEDGER_IDS_REUSED,), letters="Q2", judge=ledger_ids_reused),
-    AnomalyRule(names=(Doubt.KEY_INDEX_LOST,), letters="Q2", judge=key_index_lost),
-    AnomalyRule(names=(Doubt.ROW_IDS_REPEAT,), letters="Q2", judge=row_ids_repeat),
-    AnomalyRule(names=(Doubt.VACUOUS_RUN,), letters="Q1", judge=vacuous_run),
-    AnomalyRule(names=(Notice.PROMISE_AT_RISK,), letters="", judge=promise_at_risk),
-    AnomalyRule(names=(Doubt.CANARY_MISSED,), letters="Q1", judge=canary_missed),
-    AnomalyRule(names=(Notice.LATE_PARTNER,), letters="L2", judge=late_partner),
-    AnomalyRule(names=(Notice.PAIRED_ACROSS_WINDOWS,), letters="L3", judge=paired_across_windows),
-    AnomalyRule(names=(Notice.RETENTION_OVERTAKES,), letters="M4", judge=retention_overtakes),
-    AnomalyRule(names=(Notice.CURSOR_STOPPED,), letters="M3 P2", judge=cursor_stopped),
-    AnomalyRule(names=(Notice.BACKLOG_GROWS,), letters="M3 P2", judge=backlog_grows),
-    AnomalyRule(names=(Notice.REPRESENTATION_DIFFERS,), letters="X2", judge=representation_differs),
-    AnomalyRule(names=(Notice.OFFSETTING_ERRORS,), letters="X3", judge=offsetting_errors),
-    AnomalyRule(names=(Notice.UNFILTERED_READER,), letters="A3", judge=unfiltered_reader),
-    AnomalyRule(names=(Notice.TIMESTAMP_SKEW,), letters="O2", judge=timestamp_skew),
-    AnomalyRule(names=(Notice.HOST_CLOCK_OFF,), letters="", judge=host_clock_off),
+    AnomalyRule(names=(BreakClass.PHANTOM_IN_TOPIC,), letters="P1", rule=phantom_in_topic),
+    AnomalyRule(names=(BreakClass.PHANTOM_IN_LEDGER,), letters="P1", rule=phantom_in_ledger),
+    AnomalyRule(names=(BreakClass.ROW_WITHOUT_KEY,), letters="M6", rule=row_without_key),
+    AnomalyRule(names=(BreakClass.FOREIGN_IN_TOPIC,), letters="P3", rule=foreign_in_topic),
+    AnomalyRule(names=(BreakClass.ABORTED_READ_IN_LEDGER,), letters="A1", rule=aborted_read_in_ledger),
+    AnomalyRule(names=(BreakClass.OPEN_READ_IN_LEDGER,), letters="A2", rule=open_read_in_ledger),
+    AnomalyRule(names=(BreakClass.AMOUNT_MISMATCH,), letters="X1", rule=amount_mismatch),
+    AnomalyRule(names=(BreakClass.CURRENCY_MISMATCH,), letters="X1", rule=currency_mismatch),
+    AnomalyRule(names=(BreakClass.OUT_OF_ORDER_IN_TOPIC,), letters="O1", rule=out_of_order_in_topic),
+    AnomalyRule(names=(BreakClass.TORN_TRANSACTION,), letters="T1", rule=torn_transaction),
+    AnomalyRule(names=(BreakClass.TORN_BY_PROTOCOL,), letters="T2", rule=torn_by_protocol),
+    AnomalyRule(names=(BreakClass.BLED_INTO_TRANSACTION,), letters="T6", rule=bled_into_transaction),
+    AnomalyRule(names=(Notice.EMPTY_TRANSACTION,), letters="T7", rule=empty_transaction),
+    AnomalyRule(names=(BreakClass.COMPENSATION_NOT_EFFECTIVE,), letters="C2", rule=compensation_not_effective),
+    AnomalyRule(names=(Doubt.HELD_BY_OPEN_TRANSACTION,), letters="M3 T4", rule=held_by_open_transaction),
+    AnomalyRule(names=(Doubt.HANGING_TRANSACTION,), letters="T3", rule=hanging_transaction),
+    AnomalyRule(names=(Doubt.HELD_BY_PREPARED_TRANSACTION,), letters="T5", rule=held_by_prepared_transaction),
+    AnomalyRule(names=(Doubt.HELD_BY_REPLICATION,), letters="M3", rule=held_by_replication),
+    AnomalyRule(names=(Doubt.HELD_BY_LEDGER_HORIZON,), letters="P2 L1", rule=held_by_ledger_horizon),
+    AnomalyRule(names=(Doubt.PARTNER_NOT_SETTLED,), letters="M3 P2", rule=partner_not_settled),
+    AnomalyRule(names=(Doubt.LOG_EXPIRED,), letters="M4", rule=log_expired),
+    AnomalyRule(names=(Doubt.LOG_COMPACTED,), letters="R3", rule=log_compacted),
+    AnomalyRule(names=(Doubt.LOG_REWRITTEN,), letters="R1", rule=log_rewritten),
+    AnomalyRule(names=(Doubt.TOPIC_RECREATED,), letters="R2", rule=topic_recreated),
+    AnomalyRule(names=(Doubt.LOG_TRUNCATED,), letters="R2", rule=log_truncated),
+    AnomalyRule(names=(Doubt.TORN_CUT,), letters="Q2", rule=torn_cut),
+    AnomalyRule(names=(Doubt.UNEXPLAINED_GAP,), letters="R4", rule=unexplained_gap),
+    AnomalyRule(names=(Doubt.READERS_DISAGREE,), letters="Q1", rule=readers_disagree),
+    AnomalyRule(names=(Doubt.UNREADABLE_PAYLOAD,), letters="M6", rule=unreadable_payload),
+    AnomalyRule(names=(Doubt.FORGED_REPAIR,), letters="C3", rule=forged_repair),
+    AnomalyRule(names=(Doubt.LEDGER_REWRITTEN,), letters="Q2", rule=ledger_rewritten),
+    AnomalyRule(names=(Doubt.LEDGER_FAILED_OVER,), letters="Q2", rule=ledger_failed_over),
+    AnomalyRule(names=(Doubt.LEDGER_IDS_REUSED,), letters="Q2", rule=ledger_ids_reused),
+    AnomalyRule(names=(Doubt.KEY_INDEX_LOST,), letters="Q2", rule=key_index_lost),
+    AnomalyRule(names=(Doubt.ROW_IDS_REPEAT,), letters="Q2", rule=row_ids_repeat),
+    AnomalyRule(names=(Doubt.VACUOUS_RUN,), letters="Q1", rule=vacuous_run),
+    AnomalyRule(names=(Notice.PROMISE_AT_RISK,), letters="", rule=promise_at_risk),
+    AnomalyRule(names=(Doubt.CANARY_MISSED,), letters="Q1", rule=canary_missed),
+    AnomalyRule(names=(Notice.LATE_PARTNER,), letters="L2", rule=late_partner),
+    AnomalyRule(names=(Notice.PAIRED_ACROSS_WINDOWS,), letters="L3", rule=paired_across_windows),
+    AnomalyRule(names=(Notice.RETENTION_OVERTAKES,), letters="M4", rule=retention_overtakes),
+    AnomalyRule(names=(Notice.CURSOR_STOPPED,), letters="M3 P2", rule=cursor_stopped),
+    AnomalyRule(names=(Notice.BACKLOG_GROWS,), letters="M3 P2", rule=backlog_grows),
+    AnomalyRule(names=(Notice.REPRESENTATION_DIFFERS,), letters="X2", rule=representation_differs),
+    AnomalyRule(names=(Notice.OFFSETTING_ERRORS,), letters="X3", rule=offsetting_errors),
+    AnomalyRule(names=(Notice.UNFILTERED_READER,), letters="A3", rule=unfiltered_reader),
+    AnomalyRule(names=(Notice.TIMESTAMP_SKEW,), letters="O2", rule=timestamp_skew),
+    AnomalyRule(names=(Notice.HOST_CLOCK_OFF,), letters="", rule=host_clock_off),
 )
 """The catalogue, in report order."""

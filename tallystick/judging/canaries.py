@@ -16,7 +16,7 @@ from tallystick.anomalies.registry import RULES, AnomalyRule
 from tallystick.contract.contract import Contract
 from tallystick.judging.canary_cases import NO_KEY, missed_cases, planted_key
 from tallystick.judging.canary_evidence import calm_evidence, with_plant
-from tallystick.matching.evidence import Evidence
+from tallystick.matching.evidence import Evidence, ScanOddities
 from tallystick.matching.grouping import group_by_transaction
 from tallystick.matching.scan_result import CANARY, CanaryScan
 from tallystick.model.direction import Direction
@@ -143,7 +143,7 @@ def _missed_by_the_rules(evidence: Evidence, scan: CanaryScan, classes: Sequence
     planted = replace(
         with_plant(calm, scan.copies),
         incomplete=group_by_transaction(scan.incomplete, ()),
-        unreadable_count=scan.unreadable,
+        oddities=ScanOddities(unreadable_count=scan.unreadable),
     )
     found: dict[str, set[str]] = {}
     for rule in classes:

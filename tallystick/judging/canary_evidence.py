@@ -27,13 +27,22 @@ from tallystick.kafka_log.log_walk import Outcome
 from tallystick.kafka_log.producer_history import MarkerProtocol
 from tallystick.kafka_log.record import LogRecord
 from tallystick.kafka_log.transaction_span import TransactionSpan
-from tallystick.matching.evidence import Evidence, LegsCase, OutOfOrderEvent, RecordTimes, UnreadableRecord
+from tallystick.matching.evidence import (
+    EarlierRun,
+    Evidence,
+    LegsCase,
+    LookedUp,
+    OutOfOrderEvent,
+    RecordTimes,
+    SideTotals,
+    UnreadableRecord,
+)
 from tallystick.matching.grouping import group_by_key
 from tallystick.matching.match_case import Deadlines, Entry, LookupHit, RecordLocation, UnmatchedItem
 from tallystick.matching.pairing import pair_key
 from tallystick.matching.scan_result import CANARY, CANARY_PARTITION, ledger_item_id, topic_item_id
 from tallystick.model.census_values import BledBatch, PartitionCensus
-from tallystick.model.cut import PartitionSnapshot, TopicSlice
+from tallystick.model.cut import LedgerSnapshot, PartitionSnapshot, TopicSlice
 from tallystick.model.direction import Direction
 from tallystick.model.item_reason import ReasonCode, reason_of
 from tallystick.model.offsets import OffsetRange, TopicPartition
@@ -59,18 +68,13 @@ def calm_evidence(evidence: Evidence) -> Evidence:
     return Evidence(
         contract=contract,
         cut=replace(cut, topic_slices=(one,), ledger_slice=ledger_slice, host_ahead_ms=None),
-        previous_ledger=ledger_slice.snapshot,
+        earlier=EarlierRun(ledger=ledger_slice.snapshot, older_rows_expected=1),
         census=(_census(one),),
-        topic_rows=1,
-        ledger_rows=1,
-        older_rows=1,
-        older_rows_expected=1,
-        unreadable_count=0,
-        unreadable_sample=(),
+        totals=SideTotals(topic_rows=1, ledger_rows=1),
+        looked_up=LookedUp(older_rows=1),
         outcomes=(),
         incomplete=(),
         identities={},
-        horizon_holder=None,
         deadlines=Deadlines(
             now_utc=later,
             new_copies_due_utc=cut.now_utc,
@@ -208,12 +212,24 @@ def counted(**changes: Any) -> Change:
     return lambda evidence: replace(evidence, census=(replace(evidence.census[0], **changes),))
 
 
-def says(**changes: Any) -> Change:
-    return lambda evidence: replace(evidence, **changes)
+def totals(**changes: Any) -> Change:
+    return lambda evidence: replace(evidence, totals=replace(evidence.totals, **changes))
+
+
+def oddities(**changes: Any) -> Change:
+    return lambda evidence: replace(evidence, oddities=replace(evidence.oddities, **changes))
+
+
+def looked_up(**changes: Any) -> Change:
+    return lambda evidence: replace(evidence, looked_up=replace(evidence.looked_up, **changes))
+
+
+def _before(evidence: Evidence, ledger: LedgerSnapshot) -> Evidence:
+    return replace(evidence, earlier=replace(evidence.earlier, ledger=ledger))
 
 
 def around(make: Callable[[TopicPartition], ClusterState]) -> Change:
-    return lambda evidence: replace(evidence, surroundings=make(_part(evidence)))
+    return lambda evidence: replace(evidence, cluster=make(_part(evidence)))
 
 
 def stood(**changes: Any) -> Change:
@@ -255,7 +271,7 @@ def held_by(**changes: Any) -> Change:
             ),
             open_transactions=(replace(holder, **changes),),
         )
-        return replace(slices(mark=21)(evidence), surroundings=known)
+        return replace(slices(mark=21)(evidence), cluster=known)
 
     return change
 
@@ -284,7 +300,7 @@ def rewritten(part: TopicPartition) -> ClusterState:
 
 def expiring(evidence: Evidence) -> Evidence:
     soon = UnreadExpiry(topic_partition=_part(evidence), kafka_offset=20, expires_utc=evidence.cut.now_utc)
-    return replace(evidence, surroundings=ClusterState(expiries=(soon,)))
+    return replace(evidence, cluster=ClusterState(expiries=(soon,)))
 
 
 def trailing(*earlier: tuple[int, int]) -> Change:
@@ -301,7 +317,7 @@ def trailing(*earlier: tuple[int, int]) -> Change:
             )
             for number, (cursor, mark) in enumerate(earlier, evidence.cut.n - len(earlier))
         )
-        return replace(slices(mark=30)(evidence), surroundings=ClusterState(cursor_positions=tuple(positions)))
+        return replace(slices(mark=30)(evidence), cluster=ClusterState(cursor_positions=tuple(positions)))
 
     return change
 
@@ -342,7 +358,7 @@ def out_of_order(evidence: Evidence) -> Evidence:
         highest_before=5,
         highest_offset=10,
     )
-    return replace(evidence, out_of_order=(late,), out_of_order_count=1)
+    return oddities(out_of_order=(late,), out_of_order_count=1)(evidence)
 
 
 def torn(*, aborted_by: int | None) -> Change:
@@ -433,7 +449,7 @@ def repaired_in_vain(evidence: Evidence) -> Evidence:
         executed_utc=evidence.cut.now_utc - _DAY - evidence.grace.duration,
         item=_carried(row, evidence, ItemState.BROKEN),
     )
-    return replace(evidence, outcomes=(), surroundings=ClusterState(actions=(action,)))
+    return replace(evidence, outcomes=(), cluster=ClusterState(actions=(action,)))
 
 
 def posted_by_us(evidence: Evidence) -> Evidence:
@@ -476,7 +492,7 @@ def read_uncommitted(evidence: Evidence) -> Evidence:
 def too_late(evidence: Evidence) -> Evidence:
     part = _part(evidence)
     times = RecordTimes(topic=part.topic, partition=part.partition, early=0, late=1, earliest_ms=0, latest_ms=1)
-    return replace(evidence, record_times=(times,))
+    return oddities(record_times=(times,))(evidence)
 
 
 def clock_off(evidence: Evidence) -> Evidence:
@@ -486,14 +502,14 @@ def clock_off(evidence: Evidence) -> Evidence:
 
 def failed_over(evidence: Evidence) -> Evidence:
     now = evidence.cut.ledger_slice.snapshot
-    return replace(evidence, previous_ledger=replace(now, timeline=now.timeline + 1))
+    return _before(evidence, replace(now, timeline=now.timeline + 1))
 
 
 def set_back(evidence: Evidence) -> Evidence:
     ours = evidence.cut.ledger_slice
     now = replace(ours.snapshot, timeline=1)  # of a server that keeps its history: only there it says so
     cut = replace(evidence.cut, ledger_slice=replace(ours, snapshot=now))
-    return replace(evidence, cut=cut, previous_ledger=replace(now, low_mark=now.low_mark + 1))
+    return _before(replace(evidence, cut=cut), replace(now, low_mark=now.low_mark + 1))
 
 
 def held_horizon(evidence: Evidence) -> Evidence:
@@ -504,4 +520,4 @@ def held_horizon(evidence: Evidence) -> Evidence:
 def unreadable(evidence: Evidence) -> Evidence:
     part = _part(evidence)
     one = UnreadableRecord(topic=part.topic, partition=part.partition, kafka_offset=14)
-    return replace(evidence, unreadable_count=1, unreadable_sample=(one,))
+    return oddities(unreadable_count=1, unreadable_sample=(one,))(evidence)

@@ -50,8 +50,8 @@ def judge(
     paired = [pair for outcome in evidence.outcomes for pair in outcome.matched]
     open_after = _open_after(carried, items)
     figures = RunFigures(
-        topic_rows=evidence.topic_rows,
-        ledger_rows=evidence.ledger_rows,
+        topic_rows=evidence.totals.topic_rows,
+        ledger_rows=evidence.totals.ledger_rows,
         matched_rows=matched_rows + len(paired),
         matched_money=total_money(
             [*matched_money.items(), *((ledger.currency, ledger.amount_minor) for _, ledger in paired)]
@@ -60,8 +60,8 @@ def judge(
         in_flight_money=total_money((item.currency, item.amount_minor) for item in open_after),
         carried_items=sum(item.state is ItemState.OPEN for item in carried),
         undecidable_items=sum(item.state is ItemState.UNDECIDABLE for item in items),
-        unreadable_records=evidence.unreadable_count,
-        ledger_older_rows=evidence.older_rows,
+        unreadable_records=evidence.oddities.unreadable_count,
+        ledger_older_rows=evidence.looked_up.older_rows,
         census=evidence.census,
     )
     verdict = merge_verdicts([Verdict.MATCHED, *_verdicts(breaks, doubts)]) if classes else Verdict.INCONCLUSIVE
@@ -76,7 +76,7 @@ def judge(
         digest=_digest(evidence, verdict, breaks, doubts, items, figures, content_digests),
         notices=notices,
         look_ups=look_ups,
-        lag=RunLag(topics=add_lags((*evidence.lags, *_lags_of(evidence))), grace=evidence.grace),
+        lag=RunLag(topics=add_lags((*evidence.totals.lags, *_lags_of(evidence))), grace=evidence.grace),
     )
 
 
@@ -132,7 +132,7 @@ def _item_changes(evidence: Evidence, breaks: Sequence[Break]) -> Iterator[OpenI
             if residue.partner is not None:
                 yield from _cleared(residue.partner, residue.copy)
         yield from _judged_before(outcome)
-    for action in evidence.surroundings.actions:
+    for action in evidence.cluster.actions:
         if action.item.item_id in break_at:
             yield _not_repaired(action.item, break_at[action.item.item_id])
     of_legs = {one.transaction_key: one for one in breaks if "seen_legs" in one.evidence}
@@ -310,7 +310,7 @@ def _legs_item(
     one, and what else events call their legs is not kept.
     """
     absent = absent_legs(case, evidence.contract.legs)
-    posted = posted_strays(evidence, case)
+    posted = posted_strays(evidence.contract, evidence.unmatched, case)
     answers_for = (
         (item_break.break_id, item_break.break_class) if item_break else _break_of_rows(posted, break_at)
     ) or ((case.carried.break_id, case.carried.found_as) if case.carried else (None, None))

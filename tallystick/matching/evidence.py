@@ -1,6 +1,6 @@
-"""All that one run's classes judge by, prepared and read-only."""
+"""All that one run's rules judge by, prepared and read-only, in parts that a rule can name."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -92,68 +92,81 @@ class SecondReading:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evidence:
-    """One run's evidence. identities: who produced a topic copy, by item id, for breaks that need it.
+class EarlierRun:
+    """What the run before this one left: its cut, the ledger as it was then, and how many older rows to expect now."""
 
-    topic_money, ledger_money: all that the slice holds, matched or not. differently_written: pairs that are equal only
-    by a rule of the contract. out_of_order: the first ones by place; out_of_order_count counts all.
-    """
+    cut: Cut | None = None
+    ledger: LedgerSnapshot | None = None
+    older_rows_expected: int | None = None
 
-    contract: Contract
-    cut: Cut
-    previous_ledger: LedgerSnapshot | None
-    census: tuple[PartitionCensus, ...]
+
+@dataclass(frozen=True, kw_only=True)
+class SideTotals:
+    """Rows and money that the slices hold, matched or not. lags: of the pairs that the scan made by itself."""
+
     topic_rows: int
     ledger_rows: int
-    older_rows: int | None
-    older_rows_expected: int | None
-    unreadable_count: int
-    unreadable_sample: tuple[UnreadableRecord, ...]
-    outcomes: tuple[MatchResult, ...]
-    incomplete: tuple[LegsCase, ...]
-    identities: Mapping[str, LogRecord]
-    horizon_holder: HorizonHolder | None
-    deadlines: Deadlines
-    surroundings: ClusterState = field(default_factory=ClusterState)
-    previous_cut: Cut | None = None
     topic_money: Money = field(default_factory=dict)
     ledger_money: Money = field(default_factory=dict)
+    lags: tuple[TopicLag, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanOddities:
+    """What the scan noticed beside the pairs.
+
+    differently_written: pairs that are equal only by a rule of the contract. out_of_order: the first ones by place;
+    out_of_order_count counts all. repeated_row_ids: ids that more than one row of the slice has, the first few.
+    """
+
+    unreadable_count: int = 0
+    unreadable_sample: tuple[UnreadableRecord, ...] = ()
     differently_written: int = 0
     out_of_order: tuple[OutOfOrderEvent, ...] = ()
     out_of_order_count: int = 0
     record_times: tuple[RecordTimes, ...] = ()
     second_readings: tuple[SecondReading, ...] = ()
-    missed_canaries: tuple[str, ...] = ()
-    lags: tuple[TopicLag, ...] = ()
-    measured_grace: Grace | None = None
     repeated_row_ids: tuple[str, ...] = ()
-    """Ids that more than one row of the slice has, the first few."""
+    missed_canaries: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookedUp:
+    """What was asked outside the two slices, and answered. older_rows: how many there are; None: nobody counts them.
+
+    rows_out_of_place: by written_xid, where rows came that no cut has read, or went that one had read. forged_repairs:
+    item ids of records and rows that claim to be a repair of ours, of which the store knows nothing. lost_indexes: cuts
+    in the horizon whose index of keys is not there, or not what their verdict names.
+    """
+
+    older_rows: int | None = None
+    horizon_holder: HorizonHolder | None = None
     rows_out_of_place: tuple[Place, ...] = ()
-    """By written_xid: where rows came that no cut has read, or went that one had read."""
     forged_repairs: tuple[str, ...] = ()
-    """Item ids of records and rows that say they are a repair of ours, of which the store knows nothing."""
     lost_indexes: tuple[int, ...] = ()
-    """Cuts in the horizon whose index of keys is not there, or not what their verdict names."""
 
-    @property
-    def grace(self) -> Grace:
-        """How long a partner may be late in this run."""
-        return self.measured_grace or Grace(seconds=self.contract.partner_grace_seconds)
 
-    def residues(self, fate: MatchStatus, side: ItemSide) -> tuple[UnmatchedItem, ...]:
+@dataclass(frozen=True, kw_only=True)
+class UnmatchedItems:
+    """The copies that are not simply matched. bled: item ids of which bled_into_transaction alone speaks."""
+
+    outcomes: tuple[MatchResult, ...]
+    bled: Collection[str] = ()
+
+    def of(self, fate: MatchStatus, side: ItemSide) -> tuple[UnmatchedItem, ...]:
         """The copies of one side with one fate; one that bled is bled_into_transaction, and nothing else is said of it.
 
         But that a compared field differs from its row's is said too: that is another fault.
         """
-        return self._residues.get((fate, side), ())
+        return self._by_fate.get((fate, side), ())
 
     @cached_property
-    def _residues(self) -> Mapping[tuple[MatchStatus, ItemSide], tuple[UnmatchedItem, ...]]:
-        """Sorted out once, since each class asks for some of them."""
+    def _by_fate(self) -> Mapping[tuple[MatchStatus, ItemSide], tuple[UnmatchedItem, ...]]:
+        """Sorted out once, since each rule asks for some of them."""
         found: dict[tuple[MatchStatus, ItemSide], list[UnmatchedItem]] = {}
         for outcome in self.outcomes:
             for residue in outcome.residues:
-                if residue.fate is MatchStatus.UNEQUAL or residue.copy.item_id not in self.bled_records:
+                if residue.fate is MatchStatus.UNEQUAL or residue.copy.item_id not in self.bled:
                     found.setdefault((residue.fate, residue.copy.side), []).append(residue)
         return {key: tuple(residues) for key, residues in found.items()}
 
@@ -166,6 +179,39 @@ class Evidence:
             for residue in outcome.residues
             if residue.copy.side is ItemSide.LEDGER and residue.partner is None
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """One run's evidence, in parts. A rule names the parts it needs as its parameters, and gets no others.
+
+    outcomes, incomplete: the run's own items, by key and by business transaction. identities: who produced a topic
+    copy, by item id, for breaks that need it. cluster: settings, open transactions and marks around the cut.
+    """
+
+    contract: Contract
+    cut: Cut
+    census: tuple[PartitionCensus, ...]
+    totals: SideTotals
+    outcomes: tuple[MatchResult, ...]
+    incomplete: tuple[LegsCase, ...]
+    identities: Mapping[str, LogRecord]
+    deadlines: Deadlines
+    measured_grace: Grace | None = None
+    earlier: EarlierRun = field(default_factory=EarlierRun)
+    oddities: ScanOddities = field(default_factory=ScanOddities)
+    looked_up: LookedUp = field(default_factory=LookedUp)
+    cluster: ClusterState = field(default_factory=ClusterState)
+
+    @property
+    def grace(self) -> Grace:
+        """How long a partner may be late in this run."""
+        return self.measured_grace or Grace(seconds=self.contract.partner_grace_seconds)
+
+    @cached_property
+    def unmatched(self) -> UnmatchedItems:
+        """The copies of the outcomes that are not simply matched."""
+        return UnmatchedItems(outcomes=self.outcomes, bled=self.bled_records.keys())
 
     @cached_property
     def bled_records(self) -> Mapping[str, LogRecord]:

@@ -18,10 +18,18 @@ from tallystick.kafka_log.event_decoder import EventReader
 from tallystick.kafka_log.fetch import OffsetNotInLog
 from tallystick.kafka_log.header_cache import KeptHeads
 from tallystick.kafka_log.offset_census import OffsetProgress, OnProgress, take_census, with_compaction
-from tallystick.kafka_log.record import why_unreadable
+from tallystick.kafka_log.record import LogRecord, why_unreadable
 from tallystick.ledger.key_index import ReadableIndexes
 from tallystick.ledger.protocol import HorizonHolder
-from tallystick.matching.evidence import Evidence, LegsCase, UnreadableRecord
+from tallystick.matching.evidence import (
+    EarlierRun,
+    Evidence,
+    LegsCase,
+    LookedUp,
+    ScanOddities,
+    SideTotals,
+    UnreadableRecord,
+)
 from tallystick.matching.grace import grace_in_force
 from tallystick.matching.grouping import (
     group_by_key,
@@ -293,12 +301,8 @@ def attribute(paired: PairedItems) -> tuple[Evidence, LookUps]:
     grouped, scanned = located.grouped, located.grouped.scanned
     sides, cut, past, scan = scanned.sides, scanned.cut, scanned.past, scanned.scan
     look_ups, around = located.look_ups, located.look_ups.surroundings
-    recreated = {one.topic for one in around.partitions_before if is_recreated(cut, one)}
-    wanted = origins_needed(scanned.contract, paired.outcomes, paired.legs, located.census, deadlines)
-    wanted |= {topic_item_id(one.topic, one.partition, one.kafka_offset) for one in scan.out_of_order}
-    wanted = frozenset(item_id for item_id in wanted if topic_of(item_id) not in recreated)
     spark_rows = {**scan.rows_by_partition, **scan.input_rows_by_partition}
-    identities = read_identities(sides.fetcher(), wanted, scanned.contract.event_on, scan.log_records, grouped.heads)
+    identities = _identities(paired)
     known = _and_known(located.known, scanned.known_repairs(action_ids_of(identities, {})))
     written = believed_records(identities, known)
     if scanned.stored_look_ups is None:
@@ -307,36 +311,69 @@ def attribute(paired: PairedItems) -> tuple[Evidence, LookUps]:
     evidence = Evidence(
         contract=scanned.contract,
         cut=cut,
-        previous_ledger=past.previous.ledger_slice.snapshot,
+        earlier=EarlierRun(
+            cut=past.previous,
+            ledger=past.previous.ledger_slice.snapshot,
+            older_rows_expected=past.older_rows_expected,
+        ),
         census=tuple(_with_spark_rows(one, spark_rows) for one in located.census),
-        topic_rows=scan.topic_rows,
-        ledger_rows=scan.ledger_rows,
-        older_rows=look_ups.older_rows,
-        older_rows_expected=past.older_rows_expected,
-        unreadable_count=scan.unreadable_count + scan.input_unreadable_count,
-        unreadable_sample=tuple(_with_its_problem(sides, one) for one in scan.unreadable_sample),
+        totals=_totals(scan),
+        oddities=_oddities(sides, scan),
         outcomes=paired.outcomes,
         incomplete=paired.legs,
         identities=written.records,
-        forged_repairs=tuple(sorted({*grouped.reversing.forged, *located.believed.forged, *written.forged})),
-        horizon_holder=_horizon_holder(sides, cut),
+        looked_up=LookedUp(
+            older_rows=look_ups.older_rows,
+            horizon_holder=_horizon_holder(sides, cut),
+            rows_out_of_place=look_ups.earlier_rows.changed if look_ups.earlier_rows else (),
+            forged_repairs=tuple(sorted({*grouped.reversing.forged, *located.believed.forged, *written.forged})),
+            lost_indexes=look_ups.lost_indexes,
+        ),
+        cluster=around,
         deadlines=deadlines,
-        surroundings=around,
-        previous_cut=past.previous,
+        measured_grace=located.grace,
+    )
+    return evidence, look_ups
+
+
+def _identities(paired: PairedItems) -> Mapping[str, LogRecord]:
+    """Who wrote what is not simply matched, by item id; nobody knows of a topic that was created anew."""
+    located, scanned = paired.dated.located, paired.dated.located.grouped.scanned
+    before = located.look_ups.surroundings.partitions_before
+    recreated = {one.topic for one in before if is_recreated(scanned.cut, one)}
+    deadlines = paired.dated.deadlines
+    wanted = origins_needed(scanned.contract, paired.outcomes, paired.legs, located.census, deadlines)
+    wanted |= {topic_item_id(one.topic, one.partition, one.kafka_offset) for one in scanned.scan.out_of_order}
+    return read_identities(
+        scanned.sides.fetcher(),
+        frozenset(item_id for item_id in wanted if topic_of(item_id) not in recreated),
+        scanned.contract.event_on,
+        scanned.scan.log_records,
+        located.grouped.heads,
+    )
+
+
+def _totals(scan: SliceScan) -> SideTotals:
+    return SideTotals(
+        topic_rows=scan.topic_rows,
+        ledger_rows=scan.ledger_rows,
         topic_money=scan.topic_money,
         ledger_money=scan.ledger_money,
+        lags=scan.lags,
+    )
+
+
+def _oddities(sides: Sources, scan: SliceScan) -> ScanOddities:
+    return ScanOddities(
+        unreadable_count=scan.unreadable_count + scan.input_unreadable_count,
+        unreadable_sample=tuple(_with_its_problem(sides, one) for one in scan.unreadable_sample),
         differently_written=scan.differently_written,
         out_of_order=scan.out_of_order,
         out_of_order_count=scan.out_of_order_count,
         record_times=scan.record_times,
         second_readings=scan.second_readings,
-        lags=scan.lags,
-        measured_grace=located.grace,
-        rows_out_of_place=look_ups.earlier_rows.changed if look_ups.earlier_rows else (),
-        lost_indexes=look_ups.lost_indexes,
         repeated_row_ids=scan.repeated_row_ids,
     )
-    return evidence, look_ups
 
 
 def _and_known(before: Repairs, more: Repairs) -> Repairs:

@@ -65,7 +65,7 @@ def judge_all_classes(given: Partitions) -> None:
         cut=given.cut,
         previous_cut=given.cut,
         record_times=times,
-        surroundings=ClusterState(partitions_before=given.now, partitions_after=given.now),
+        cluster=ClusterState(partitions_before=given.now, partitions_after=given.now),
     )
     result = judge(evidence, matched_rows=9, matched_money={}, content_digests={}, look_ups={}, carried=())
     assert [one.count for one in result.notices] == [len(given.slices)]

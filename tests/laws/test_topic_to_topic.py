@@ -11,7 +11,7 @@ import pytest
 
 from tallystick.anomalies.breaks.phantom import phantom_in_topic
 from tallystick.anomalies.doubts.held import partner_not_settled
-from tallystick.anomalies.registry import RULES
+from tallystick.anomalies.registry import RULES, findings_of
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.judging.canary_cases import name_of
 from tallystick.kafka_log.log_walk import Outcome
@@ -98,7 +98,7 @@ def test_a_key_that_input_and_output_both_have_again_windows_later_is_a_duplicat
 def test_an_output_whose_input_has_expired_is_a_duplicate_where_the_index_knows_it_and_else_nobody_can_say() -> None:
     unseen = deadlines_of(inputs_out_of_sight=True)
     assert found(event(12), sightings=[seen_input(RecordLocation.EARLIER_SLICE)], deadlines=unseen) == {TWICE_ON_TOPIC}
-    (told,) = partner_not_settled(evidence_of(event(12), direction=T2T, cut=INPUT_CUT, deadlines=unseen))
+    (told,) = findings_of(partner_not_settled, evidence_of(event(12), direction=T2T, cut=INPUT_CUT, deadlines=unseen))
     assert "Of 1 output no input is known" in told.sentence
     assert found(event(12), deadlines=unseen) == {told.doubt} == {Doubt.PARTNER_NOT_SETTLED}
     assert found(an_input(12), deadlines=unseen) == {MISSING}
@@ -131,7 +131,9 @@ def test_an_input_that_is_held_is_told_by_its_own_partition() -> None:
 
 def test_the_output_of_an_aborted_input_says_that_its_service_read_uncommitted_data() -> None:
     for sightings, told in (((seen_input(RecordLocation.ABORTED, 14),), True), ((), False)):
-        (phantom,) = phantom_in_topic(evidence_of(event(12), direction=T2T, cut=INPUT_CUT, sightings=sightings))
+        (phantom,) = findings_of(
+            phantom_in_topic, evidence_of(event(12), direction=T2T, cut=INPUT_CUT, sightings=sightings)
+        )
         assert ("was aborted" in phantom.story) is told
 
 

@@ -4,7 +4,7 @@ What a test does not say is unremarkable: nothing held, nothing expired, all dea
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,7 +14,7 @@ from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.state import CursorPosition
 from tallystick.kafka_log.log_walk import Outcome
 from tallystick.kafka_log.record import LogRecord
-from tallystick.matching.evidence import Evidence
+from tallystick.matching.evidence import EarlierRun, Evidence, LookedUp, ScanOddities, SideTotals
 from tallystick.matching.grouping import group_by_key
 from tallystick.matching.match_case import Deadlines, Entry, LookupHit, MatchGroup, RecordLocation
 from tallystick.matching.pairing import pair_key
@@ -301,24 +301,39 @@ def evidence_of(
     plain = Evidence(
         contract=contract,
         cut=cut,
-        previous_ledger=ledger_at(200),
+        earlier=EarlierRun(ledger=ledger_at(200), older_rows_expected=40),
         census=tuple(census_of(part) for part in cut.topic_slices),
-        topic_rows=9,
-        ledger_rows=9,
-        older_rows=40,
-        older_rows_expected=40,
-        unreadable_count=0,
-        unreadable_sample=(),
+        totals=SideTotals(topic_rows=9, ledger_rows=9),
+        looked_up=LookedUp(older_rows=40),
         outcomes=tuple(
             pair_key(case, direction=direction, deadlines=deadlines, legs=changes.get("contract", contract).legs)
             for case in cases
         ),
         incomplete=(),
         identities=identities or {},
-        horizon_holder=None,
         deadlines=deadlines,
     )
-    return replace(plain, **changes)
+    return with_facts(plain, **changes)
+
+
+_FACTS = {
+    **{fact.name: ("totals", fact.name) for fact in fields(SideTotals)},
+    **{fact.name: ("oddities", fact.name) for fact in fields(ScanOddities)},
+    **{fact.name: ("looked_up", fact.name) for fact in fields(LookedUp)},
+    "older_rows_expected": ("earlier", "older_rows_expected"),
+    "previous_ledger": ("earlier", "ledger"),
+    "previous_cut": ("earlier", "cut"),
+}
+"""Facts of the parts that hold several: by name, the part and the fact's name there."""
+
+
+def with_facts(evidence: Evidence, **facts: Any) -> Evidence:
+    """The same evidence but for these facts; a part of its own is named as it is."""
+    for name, fact in facts.items():
+        part, inside = _FACTS.get(name, (name, ""))
+        value = replace(getattr(evidence, part), **{inside: fact}) if inside else fact
+        evidence = replace(evidence, **{part: value})
+    return evidence
 
 
 def case_of(*copies: Entry, sightings: Iterable[LookupHit] = ()) -> MatchGroup:

@@ -2,6 +2,7 @@
 
 from tallystick.anomalies.notices.backlog_grows import backlog_grows
 from tallystick.anomalies.notices.cursor_stopped import cursor_stopped
+from tallystick.anomalies.registry import findings_of
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.state import ClusterState
 from tallystick.matching.evidence import Evidence
@@ -26,16 +27,14 @@ HOLDER = OpenTransaction(
 def held_trail(cursor: int, mark: int, *earlier: tuple[int, int], **around: object) -> Evidence:
     """One partition's trail: this cut, then those before it, oldest first, each as (cursor, mark)."""
     surroundings = ClusterState(cursor_positions=positions_of(*earlier), open_transactions=(HOLDER,))
-    return evidence_of(
-        cut=cut_of(slice_of(min(10, cursor), cursor, mark=mark), n=30), surroundings=surroundings, **around
-    )
+    return evidence_of(cut=cut_of(slice_of(min(10, cursor), cursor, mark=mark), n=30), cluster=surroundings, **around)
 
 
 def progress_notices(evidence: Evidence) -> list[Notice]:
-    return [one.notice for rule in (cursor_stopped, backlog_grows) for one in rule(evidence)]
+    return [one.notice for rule in (cursor_stopped, backlog_grows) for one in findings_of(rule, evidence)]
 
 
 def the_notice(evidence: Evidence) -> NoticeFound:
-    (notice,) = (one for rule in (cursor_stopped, backlog_grows) for one in rule(evidence))
+    (notice,) = (one for rule in (cursor_stopped, backlog_grows) for one in findings_of(rule, evidence))
     assert notice.pages
     return notice

@@ -20,7 +20,15 @@ from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_log.log_walk import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger.protocol import LedgerRow
-from tallystick.matching.evidence import Evidence, LegsCase, UnreadableRecord
+from tallystick.matching.evidence import (
+    EarlierRun,
+    Evidence,
+    LegsCase,
+    LookedUp,
+    ScanOddities,
+    SideTotals,
+    UnreadableRecord,
+)
 from tallystick.matching.grouping import group_by_key, group_by_transaction, not_judged_before, without_repeats
 from tallystick.matching.ledger_horizon import locate_row
 from tallystick.matching.match_case import Deadlines, Entry, LookupHit, MatchGroup
@@ -245,20 +253,22 @@ class Books:
         evidence = Evidence(
             contract=self.contract,
             cut=cut,
-            previous_ledger=previous.ledger_slice.snapshot,
-            census=tuple(map(self._census, cut.topic_slices)),
-            topic_rows=len(readable),
-            ledger_rows=len(rows),
-            older_rows=look_ups.older_rows,
-            older_rows_expected=self._older_rows_expected(cut.n),
-            unreadable_count=len(events) - len(readable),
-            unreadable_sample=tuple(
-                UnreadableRecord(
-                    topic=one.record.topic_partition.topic, partition=0, kafka_offset=one.record.kafka_offset
-                )
-                for one in events
-                if not one.readable
+            earlier=EarlierRun(
+                ledger=previous.ledger_slice.snapshot, older_rows_expected=self._older_rows_expected(cut.n)
             ),
+            census=tuple(map(self._census, cut.topic_slices)),
+            totals=SideTotals(topic_rows=len(readable), ledger_rows=len(rows)),
+            oddities=ScanOddities(
+                unreadable_count=len(events) - len(readable),
+                unreadable_sample=tuple(
+                    UnreadableRecord(
+                        topic=one.record.topic_partition.topic, partition=0, kafka_offset=one.record.kafka_offset
+                    )
+                    for one in events
+                    if not one.readable
+                ),
+            ),
+            looked_up=LookedUp(older_rows=look_ups.older_rows),
             outcomes=outcomes,
             incomplete=tuple(self._with_leg_sightings(case, cut) for case in without_repeats(legs, outcomes)),
             identities=self._identities(
@@ -267,7 +277,6 @@ class Books:
                 for residue in outcome.residues
                 for item_id in (residue.copy.item_id, original_item_id(residue))
             ),
-            horizon_holder=None,
             deadlines=deadlines,
         )
         return judge(

@@ -16,16 +16,17 @@ same row is not broken twice.
 from collections.abc import Iterator
 
 from tallystick.anomalies.breaks.make_break import break_of
-from tallystick.matching.evidence import Evidence
+from tallystick.contract.contract import Contract
+from tallystick.matching.evidence import UnmatchedItems
 from tallystick.matching.match_case import MatchStatus, RecordLocation, UnmatchedItem
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemSide
 
 
-def aborted_read_in_ledger(evidence: Evidence) -> Iterator[Break]:
+def aborted_read_in_ledger(contract: Contract, unmatched: UnmatchedItems) -> Iterator[Break]:
     """A1: one break per row."""
-    for residue in evidence.residues(MatchStatus.ORIGIN_ABSENT, ItemSide.LEDGER):
+    for residue in unmatched.of(MatchStatus.ORIGIN_ABSENT, ItemSide.LEDGER):
         if was_aborted_only(residue):
             story = (
                 f"The ledger has {residue.copy.item_id}, and its event was only ever written at "
@@ -33,19 +34,19 @@ def aborted_read_in_ledger(evidence: Evidence) -> Iterator[Break]:
                 f"aborted: its "
                 "consumer read uncommitted data."
             )
-            yield break_of(evidence.contract, residue, BreakClass.ABORTED_READ_IN_LEDGER, story)
+            yield break_of(contract, residue, BreakClass.ABORTED_READ_IN_LEDGER, story)
 
 
-def open_read_in_ledger(evidence: Evidence) -> Iterator[Break]:
+def open_read_in_ledger(contract: Contract, unmatched: UnmatchedItems) -> Iterator[Break]:
     """A2: one break per row."""
-    for residue in evidence.residues(MatchStatus.ORIGIN_OPEN, ItemSide.LEDGER):
+    for residue in unmatched.of(MatchStatus.ORIGIN_OPEN, ItemSide.LEDGER):
         story = (
             f"The ledger committed {residue.copy.item_id} while its event at "
             f"{', '.join(seen_at(residue, RecordLocation.OPEN))} was in a producer transaction that is "
             f"still open: its consumer "
             "read uncommitted data, and the event may yet be aborted."
         )
-        yield break_of(evidence.contract, residue, BreakClass.OPEN_READ_IN_LEDGER, story)
+        yield break_of(contract, residue, BreakClass.OPEN_READ_IN_LEDGER, story)
 
 
 def was_aborted_only(residue: UnmatchedItem) -> bool:

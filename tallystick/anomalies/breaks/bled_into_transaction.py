@@ -8,25 +8,28 @@ a later copy of the same event is still a duplicate. The census names the first 
 where there are more, each story says how many.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from tallystick.contract.contract import Contract
 from tallystick.kafka_log.record import LogRecord
-from tallystick.matching.evidence import BLED_RECORDS, Evidence, bled_item_ids_of
+from tallystick.matching.evidence import BLED_RECORDS, bled_item_ids_of
 from tallystick.model.census_values import BledBatch, PartitionCensus
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break, break_id
 
 
-def bled_into_transaction(evidence: Evidence) -> Iterator[Break]:
+def bled_into_transaction(
+    contract: Contract, census: tuple[PartitionCensus, ...], bled_records: Mapping[str, LogRecord]
+) -> Iterator[Break]:
     """One break per record, for the first few batches of a partition; each says how many batches bled there."""
-    for part in evidence.census:
+    for part in census:
         for batch in part.bled:
             for item_id in bled_item_ids_of(part, batch):
-                if item_id in evidence.bled_records:
-                    yield _bled(evidence, part, batch, evidence.bled_records[item_id])
+                if item_id in bled_records:
+                    yield _bled(contract, part, batch, bled_records[item_id])
 
 
-def _bled(evidence: Evidence, part: PartitionCensus, batch: BledBatch, record: LogRecord) -> Break:
+def _bled(contract: Contract, part: PartitionCensus, batch: BledBatch, record: LogRecord) -> Break:
     ended = f"the COMMIT at {batch.marker_offset}" if batch.marker_offset is not None else "a COMMIT"
     story = (
         f"{record.item_id} was written by producer {batch.producer_id} under epoch {batch.producer_epoch}, in a "
@@ -35,7 +38,7 @@ def _bled(evidence: Evidence, part: PartitionCensus, batch: BledBatch, record: L
     )
     return Break(
         break_id=break_id(
-            contract=evidence.contract.name,
+            contract=contract.name,
             break_class=BreakClass.BLED_INTO_TRANSACTION,
             match_key=record.match_key,
             position=record.item_id,

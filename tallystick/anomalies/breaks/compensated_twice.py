@@ -5,19 +5,23 @@ original came after all, which is one copy with the header and one without (dupl
 actions, each of which stands once.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tallystick.anomalies.breaks.duplicate_in_topic import extra_copy, published_twice
-from tallystick.matching.evidence import Evidence
+from tallystick.contract.contract import Contract
+from tallystick.kafka_log.record import LogRecord
+from tallystick.matching.evidence import UnmatchedItems
 from tallystick.matching.match_case import MatchStatus
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemSide
 
 
-def compensated_twice(evidence: Evidence) -> Iterator[Break]:
+def compensated_twice(
+    contract: Contract, unmatched: UnmatchedItems, identities: Mapping[str, LogRecord]
+) -> Iterator[Break]:
     """One break per copy beyond the action's first."""
-    twice = published_twice(evidence)
-    for residue in evidence.residues(MatchStatus.EXTRA, ItemSide.TOPIC):
+    twice = published_twice(unmatched, identities)
+    for residue in unmatched.of(MatchStatus.EXTRA, ItemSide.TOPIC):
         if residue.copy.item_id in twice:
-            yield extra_copy(evidence, residue, BreakClass.COMPENSATED_TWICE)
+            yield extra_copy(contract, identities, residue, BreakClass.COMPENSATED_TWICE)

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from tallystick.anomalies.breaks.duplicate_in_ledger_compensated import rows_behind_ours
 from tallystick.anomalies.breaks.make_break import break_of
-from tallystick.matching.evidence import Evidence
+from tallystick.contract.contract import Contract
+from tallystick.matching.evidence import UnmatchedItems
 from tallystick.matching.match_case import MatchStatus
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
@@ -18,16 +19,16 @@ from tallystick.model.open_item import ItemSide
 from tallystick.text.reason_texts import reason_text
 
 
-def duplicate_in_ledger(evidence: Evidence) -> Iterator[Break]:
+def duplicate_in_ledger(contract: Contract, unmatched: UnmatchedItems) -> Iterator[Break]:
     """One break per extra row."""
-    behind_ours = rows_behind_ours(evidence)
-    for residue in evidence.residues(MatchStatus.EXTRA, ItemSide.LEDGER):
+    behind_ours = rows_behind_ours(unmatched)
+    for residue in unmatched.of(MatchStatus.EXTRA, ItemSide.LEDGER):
         if residue.copy.item_id in behind_ours:
             continue
         original = residue.original.item_id if residue.original else "an earlier row"
         story = f"{residue.copy.item_id} repeats {original}: {reason_text(residue.reason)}."
         yield break_of(
-            evidence.contract,
+            contract,
             residue,
             BreakClass.DUPLICATE_IN_LEDGER,
             story,

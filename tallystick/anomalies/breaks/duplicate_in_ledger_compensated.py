@@ -8,7 +8,8 @@ something else than our repair: both are duplicate_in_ledger.
 from collections.abc import Iterator
 
 from tallystick.anomalies.breaks.make_break import break_of
-from tallystick.matching.evidence import Evidence
+from tallystick.contract.contract import Contract
+from tallystick.matching.evidence import UnmatchedItems
 from tallystick.matching.match_case import MatchStatus, UnmatchedItem
 from tallystick.matching.reversals import rows_of_ours
 from tallystick.model.finding_names import BreakClass
@@ -16,15 +17,15 @@ from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemSide
 
 
-def duplicate_in_ledger_compensated(evidence: Evidence) -> Iterator[Break]:
+def duplicate_in_ledger_compensated(contract: Contract, unmatched: UnmatchedItems) -> Iterator[Break]:
     """One break per row of ours that is doubled. ours, action_id: the row to take back, and what posted it."""
-    doubled = rows_behind_ours(evidence)
-    for residue in evidence.residues(MatchStatus.EXTRA, ItemSide.LEDGER):
+    doubled = rows_behind_ours(unmatched)
+    for residue in unmatched.of(MatchStatus.EXTRA, ItemSide.LEDGER):
         if residue.copy.item_id not in doubled:
             continue
         ours, action_id = doubled[residue.copy.item_id]
         yield break_of(
-            evidence.contract,
+            contract,
             residue,
             BreakClass.DUPLICATE_IN_LEDGER_COMPENSATED,
             f"{residue.copy.item_id} is one row too many: compensation {action_id} posted {ours}, and the other row of "
@@ -33,10 +34,10 @@ def duplicate_in_ledger_compensated(evidence: Evidence) -> Iterator[Break]:
         )
 
 
-def rows_behind_ours(evidence: Evidence) -> dict[str, tuple[str, str]]:
+def rows_behind_ours(unmatched: UnmatchedItems) -> dict[str, tuple[str, str]]:
     """Item id of each such extra row, to the row of ours and its action. One row of ours answers for one extra row."""
     found: dict[str, tuple[str, str]] = {}
-    for residue in evidence.residues(MatchStatus.EXTRA, ItemSide.LEDGER):
+    for residue in unmatched.of(MatchStatus.EXTRA, ItemSide.LEDGER):
         row = _row_of_ours(residue)
         if row is not None and row not in found.values():
             found[residue.copy.item_id] = row

@@ -13,13 +13,14 @@ Not to be mistaken for one compensation that stands twice, see compensated_twice
 Source of the producer-id rules: KIP-98, idempotent producer; KIP-890.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tallystick.anomalies.breaks.make_break import break_of, identity_json
+from tallystick.contract.contract import Contract
 from tallystick.kafka_log.batch_header import NO_PRODUCER_ID
 from tallystick.kafka_log.producer_history import MarkerProtocol
 from tallystick.kafka_log.record import LogRecord
-from tallystick.matching.evidence import Evidence
+from tallystick.matching.evidence import UnmatchedItems
 from tallystick.matching.match_case import MatchStatus, RecordLocation, UnmatchedItem
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
@@ -46,23 +47,25 @@ _STORIES = {
 }
 
 
-def duplicate_in_topic(evidence: Evidence) -> Iterator[Break]:
+def duplicate_in_topic(
+    contract: Contract, unmatched: UnmatchedItems, identities: Mapping[str, LogRecord]
+) -> Iterator[Break]:
     """One break per extra copy; the first copy of a key is the event itself."""
-    twice = published_twice(evidence)
-    for residue in evidence.residues(MatchStatus.EXTRA, ItemSide.TOPIC):
+    twice = published_twice(unmatched, identities)
+    for residue in unmatched.of(MatchStatus.EXTRA, ItemSide.TOPIC):
         if residue.copy.item_id not in twice:
-            original = evidence.identities.get(original_item_id(residue))
-            cause = tell_cause(evidence.identities.get(residue.copy.item_id), original)
-            yield extra_copy(evidence, residue, cause)
+            original = identities.get(original_item_id(residue))
+            cause = tell_cause(identities.get(residue.copy.item_id), original)
+            yield extra_copy(contract, identities, residue, cause)
 
 
-def published_twice(evidence: Evidence) -> frozenset[str]:
+def published_twice(unmatched: UnmatchedItems, identities: Mapping[str, LogRecord]) -> frozenset[str]:
     """Item ids of copies whose compensating action published the same key before."""
     twice = set()
     actions: set[tuple[str, str]] = set()
-    for residue in evidence.residues(MatchStatus.EXTRA, ItemSide.TOPIC):
+    for residue in unmatched.of(MatchStatus.EXTRA, ItemSide.TOPIC):
         for item_id in (original_item_id(residue), residue.copy.item_id):
-            record = evidence.identities.get(item_id)
+            record = identities.get(item_id)
             action = (residue.copy.match_key, record.action_id) if record and record.action_id else None
             if action in actions and item_id == residue.copy.item_id:
                 twice.add(item_id)
@@ -71,10 +74,12 @@ def published_twice(evidence: Evidence) -> frozenset[str]:
     return frozenset(twice)
 
 
-def extra_copy(evidence: Evidence, residue: UnmatchedItem, break_class: BreakClass) -> Break:
+def extra_copy(
+    contract: Contract, identities: Mapping[str, LogRecord], residue: UnmatchedItem, break_class: BreakClass
+) -> Break:
     """The break about one copy too many, whatever its cause."""
-    extra, original_id = evidence.identities.get(residue.copy.item_id), original_item_id(residue)
-    original = evidence.identities.get(original_id)
+    extra, original_id = identities.get(residue.copy.item_id), original_item_id(residue)
+    original = identities.get(original_id)
     across_windows = residue.original is None or residue.original.carried is not None
     differs = extra.value_digest != original.value_digest if extra and original else None
     followed = "and the ledger posted it too" if residue.partner else "and the ledger has no row for it"
@@ -82,7 +87,7 @@ def extra_copy(evidence: Evidence, residue: UnmatchedItem, break_class: BreakCla
     payloads = "; the two are not equal, byte by byte" if differs else ""
     story = f"{residue.copy.item_id} repeats {repeats}: {_STORIES[break_class]}{payloads}; {followed}."
     return break_of(
-        evidence.contract,
+        contract,
         residue,
         break_class,
         story,

@@ -7,45 +7,49 @@ event of a known writer, which is one of the two; nor for one that has left the 
 A paired event is not asked where it comes from.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tallystick.anomalies.breaks.make_break import break_of
-from tallystick.matching.evidence import Evidence
+from tallystick.contract.contract import Contract
+from tallystick.kafka_log.record import LogRecord
+from tallystick.matching.evidence import UnmatchedItems
 from tallystick.matching.match_case import MatchStatus, UnmatchedItem
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemSide
 
 
-def foreign_in_topic(evidence: Evidence) -> Iterator[Break]:
+def foreign_in_topic(
+    contract: Contract, unmatched: UnmatchedItems, identities: Mapping[str, LogRecord]
+) -> Iterator[Break]:
     """One break per event."""
     for fate in (MatchStatus.ORIGIN_ABSENT, MatchStatus.FOLLOWER_ABSENT):
-        for residue in evidence.residues(fate, ItemSide.TOPIC):
-            if is_foreign(evidence, residue):
-                yield _foreign(evidence, residue)
+        for residue in unmatched.of(fate, ItemSide.TOPIC):
+            if is_foreign(contract, identities, residue):
+                yield _foreign(contract, identities, residue)
 
 
-def is_foreign(evidence: Evidence, residue: UnmatchedItem) -> bool:
+def is_foreign(contract: Contract, identities: Mapping[str, LogRecord], residue: UnmatchedItem) -> bool:
     """Did somebody unknown write this event? Never, where the contract does not say who is known."""
-    header = evidence.contract.event.origin_header
+    header = contract.event.origin_header
     if not header:
         return False
-    record = evidence.identities.get(residue.copy.item_id)
-    return record is not None and record.header(header) not in evidence.contract.event.known_origins
+    record = identities.get(residue.copy.item_id)
+    return record is not None and record.header(header) not in contract.event.known_origins
 
 
-def _foreign(evidence: Evidence, residue: UnmatchedItem) -> Break:
-    header = evidence.contract.event.origin_header
+def _foreign(contract: Contract, identities: Mapping[str, LogRecord], residue: UnmatchedItem) -> Break:
+    header = contract.event.origin_header
     assert header is not None
-    record = evidence.identities[residue.copy.item_id]
+    record = identities[residue.copy.item_id]
     origin = record.header(header)
     writer = f"written by {origin!r}" if origin is not None else f"written without the header {header!r}"
-    known = ", ".join(evidence.contract.event.known_origins)
+    known = ", ".join(contract.event.known_origins)
     story = (
         f"The event at {residue.copy.item_id} was {writer}; the contract knows {known}, and no row stands behind it."
     )
     return break_of(
-        evidence.contract,
+        contract,
         residue,
         BreakClass.FOREIGN_IN_TOPIC,
         story,

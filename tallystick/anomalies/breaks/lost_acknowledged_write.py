@@ -13,16 +13,17 @@ from collections.abc import Iterator
 
 from tallystick.anomalies.breaks.make_break import break_of, seen_as_json
 from tallystick.anomalies.breaks.misrouted_in_topic import is_astray
-from tallystick.matching.evidence import Evidence
+from tallystick.contract.contract import Contract
+from tallystick.matching.evidence import UnmatchedItems
 from tallystick.matching.match_case import MatchStatus, RecordLocation, UnmatchedItem
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemSide
 
 
-def lost_acknowledged_write(evidence: Evidence) -> Iterator[Break]:
+def lost_acknowledged_write(contract: Contract, unmatched: UnmatchedItems) -> Iterator[Break]:
     """One break per row."""
-    for residue in evidence.residues(MatchStatus.FOLLOWER_ABSENT, ItemSide.LEDGER):
+    for residue in unmatched.of(MatchStatus.FOLLOWER_ABSENT, ItemSide.LEDGER):
         if is_lost(residue):
             receipt = next(seen for seen in residue.sightings if seen.place is RecordLocation.LOST)
             story = (
@@ -30,7 +31,7 @@ def lost_acknowledged_write(evidence: Evidence) -> Iterator[Break]:
                 f"{receipt.detail['stands_there']}, and no other record of it is committed on the retained log."
             )
             yield break_of(
-                evidence.contract,
+                contract,
                 residue,
                 BreakClass.LOST_ACKNOWLEDGED_WRITE,
                 story,

@@ -8,21 +8,22 @@ currency: it equals no event, and it is the amount that is wrong. One that has a
 from collections.abc import Iterator
 
 from tallystick.anomalies.breaks.make_break import break_of
+from tallystick.contract.contract import Contract
 from tallystick.kafka_log.event_decoder import LONG_MAX
-from tallystick.matching.evidence import Evidence
+from tallystick.matching.evidence import UnmatchedItems
 from tallystick.matching.match_case import Entry, MatchStatus, UnmatchedItem
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemSide
 
 
-def amount_mismatch(evidence: Evidence) -> Iterator[Break]:
+def amount_mismatch(contract: Contract, unmatched: UnmatchedItems) -> Iterator[Break]:
     """Same currency, other amount. At stake: the difference, or as much of it as a bigint holds."""
-    for residue, topic, ledger in _unequal(evidence):
+    for residue, topic, ledger in _unequal(unmatched):
         if topic.currency == ledger.currency or _has_no_amount(ledger):
             story = f"{topic.item_id} says {topic.amount_minor}, {ledger.item_id} says {_said(ledger)} (minor units)."
             yield break_of(
-                evidence.contract,
+                contract,
                 residue,
                 BreakClass.AMOUNT_MISMATCH,
                 story,
@@ -31,19 +32,17 @@ def amount_mismatch(evidence: Evidence) -> Iterator[Break]:
             )
 
 
-def currency_mismatch(evidence: Evidence) -> Iterator[Break]:
+def currency_mismatch(contract: Contract, unmatched: UnmatchedItems) -> Iterator[Break]:
     """Another currency, whatever the amounts: they cannot be compared. At stake: the whole amount."""
-    for residue, topic, ledger in _unequal(evidence):
+    for residue, topic, ledger in _unequal(unmatched):
         if topic.currency != ledger.currency and not _has_no_amount(ledger):
             story = f"{topic.item_id} says {_said(topic)}, {ledger.item_id} says {_said(ledger)} (minor units)."
-            yield break_of(
-                evidence.contract, residue, BreakClass.CURRENCY_MISMATCH, story, evidence=_both(topic, ledger)
-            )
+            yield break_of(contract, residue, BreakClass.CURRENCY_MISMATCH, story, evidence=_both(topic, ledger))
 
 
-def _unequal(evidence: Evidence) -> Iterator[tuple[UnmatchedItem, Entry, Entry]]:
+def _unequal(unmatched: UnmatchedItems) -> Iterator[tuple[UnmatchedItem, Entry, Entry]]:
     for side in (ItemSide.TOPIC, ItemSide.LEDGER):
-        for residue in evidence.residues(MatchStatus.UNEQUAL, side):
+        for residue in unmatched.of(MatchStatus.UNEQUAL, side):
             assert residue.partner is not None
             pair = (residue.copy, residue.partner)
             topic, ledger = pair if side is ItemSide.TOPIC else pair[::-1]

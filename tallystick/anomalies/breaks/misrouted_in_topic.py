@@ -13,40 +13,48 @@ copy under the wrong leg is a duplicate like any other. An event that no row sta
 topic it lies.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tallystick.anomalies.breaks.make_break import break_of
 from tallystick.anomalies.breaks.torn_transaction import absent_legs, has_strayed, judge_legs, legs_break, posted_strays
-from tallystick.matching.evidence import Evidence, LegsCase
-from tallystick.matching.match_case import MatchStatus, RecordLocation, UnmatchedItem
+from tallystick.contract.contract import Contract
+from tallystick.kafka_log.record import LogRecord
+from tallystick.matching.evidence import LegsCase, UnmatchedItems
+from tallystick.matching.match_case import Deadlines, MatchStatus, RecordLocation, UnmatchedItem
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemSide
 
 
-def misrouted_in_topic(evidence: Evidence) -> Iterator[Break]:
+def misrouted_in_topic(
+    contract: Contract,
+    unmatched: UnmatchedItems,
+    incomplete: tuple[LegsCase, ...],
+    identities: Mapping[str, LogRecord],
+    deadlines: Deadlines,
+) -> Iterator[Break]:
     """One break per row whose event strays, per event under the wrong leg, per transaction whose legs stray."""
     for fate in (MatchStatus.FOLLOWER_ABSENT, MatchStatus.ORIGIN_ABSENT):
-        for residue in evidence.residues(fate, ItemSide.LEDGER):
+        for residue in unmatched.of(fate, ItemSide.LEDGER):
             if is_astray(residue):
-                yield _astray(evidence, residue)
-    for residue in evidence.residues(MatchStatus.MISROUTED, ItemSide.TOPIC):
-        yield _under_the_wrong_leg(evidence, residue)
-    for case in evidence.incomplete:
-        if judge_legs(case, evidence.deadlines) is not MatchStatus.FOLLOWER_ABSENT or not has_strayed(evidence, case):
+                yield _astray(contract, residue)
+    for residue in unmatched.of(MatchStatus.MISROUTED, ItemSide.TOPIC):
+        yield _under_the_wrong_leg(contract, residue)
+    for case in incomplete:
+        if judge_legs(case, deadlines) is not MatchStatus.FOLLOWER_ABSENT or not has_strayed(contract, case):
             continue
-        if not posted_strays(evidence, case):
-            yield _strayed_legs(evidence, case)
+        if not posted_strays(contract, unmatched, case):
+            yield _strayed_legs(contract, identities, case)
 
 
-def _strayed_legs(evidence: Evidence, case: LegsCase) -> Break:
-    absent = absent_legs(case, evidence.contract.legs)
+def _strayed_legs(contract: Contract, identities: Mapping[str, LogRecord], case: LegsCase) -> Break:
+    absent = absent_legs(case, contract.legs)
     strays = [seen.item_id for leg in absent for seen in case.sightings[leg] if seen.place is RecordLocation.STRAY]
     story = (
         f"The transaction {case.transaction_key} lacks its {'+'.join(absent)} leg, which is committed at "
         f"{', '.join(strays)}."
     )
-    return legs_break(evidence, case, BreakClass.MISROUTED_IN_TOPIC, story)
+    return legs_break(contract, identities, case, BreakClass.MISROUTED_IN_TOPIC, story)
 
 
 def is_astray(residue: UnmatchedItem) -> bool:
@@ -54,15 +62,15 @@ def is_astray(residue: UnmatchedItem) -> bool:
     return any(seen.place is RecordLocation.STRAY for seen in residue.sightings)
 
 
-def _astray(evidence: Evidence, residue: UnmatchedItem) -> Break:
+def _astray(contract: Contract, residue: UnmatchedItem) -> Break:
     strays = [seen.item_id for seen in residue.sightings if seen.place is RecordLocation.STRAY]
-    expected = evidence.contract.legs.get(residue.copy.leg)
+    expected = contract.legs.get(residue.copy.leg)
     story = (
         f"The ledger has {residue.copy.item_id}; its event is committed at {', '.join(strays)}, and not on "
         f"{expected or 'the topic of a leg'}."
     )
     return break_of(
-        evidence.contract,
+        contract,
         residue,
         BreakClass.MISROUTED_IN_TOPIC,
         story,
@@ -70,11 +78,11 @@ def _astray(evidence: Evidence, residue: UnmatchedItem) -> Break:
     )
 
 
-def _under_the_wrong_leg(evidence: Evidence, residue: UnmatchedItem) -> Break:
-    copy, expected = residue.copy, evidence.contract.legs[residue.copy.leg]
+def _under_the_wrong_leg(contract: Contract, residue: UnmatchedItem) -> Break:
+    copy, expected = residue.copy, contract.legs[residue.copy.leg]
     story = f"The event at {copy.item_id} is of the leg {copy.leg!r}, whose topic is {expected}."
     return break_of(
-        evidence.contract,
+        contract,
         residue,
         BreakClass.MISROUTED_IN_TOPIC,
         story,

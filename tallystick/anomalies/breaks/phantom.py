@@ -6,23 +6,27 @@ stray ones. Not to be mistaken for a row whose only records were aborted (aborte
 topic (misrouted_in_topic), nor for an event of an unknown writer (foreign_in_topic).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tallystick.anomalies.breaks.aborted_read import was_aborted_only
 from tallystick.anomalies.breaks.foreign_in_topic import is_foreign
 from tallystick.anomalies.breaks.make_break import break_of
 from tallystick.anomalies.breaks.misrouted_in_topic import is_astray
-from tallystick.matching.evidence import Evidence
+from tallystick.contract.contract import Contract
+from tallystick.kafka_log.record import LogRecord
+from tallystick.matching.evidence import UnmatchedItems
 from tallystick.matching.match_case import LookupHit, MatchStatus, RecordLocation
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemSide
 
 
-def phantom_in_topic(evidence: Evidence) -> Iterator[Break]:
+def phantom_in_topic(
+    contract: Contract, unmatched: UnmatchedItems, identities: Mapping[str, LogRecord]
+) -> Iterator[Break]:
     """An event that no ledger row stands behind."""
-    for residue in evidence.residues(MatchStatus.ORIGIN_ABSENT, ItemSide.TOPIC):
-        if not is_foreign(evidence, residue):
+    for residue in unmatched.of(MatchStatus.ORIGIN_ABSENT, ItemSide.TOPIC):
+        if not is_foreign(contract, identities, residue):
             story = f"The event at {residue.copy.item_id} is committed, and the ledger never had a row for it."
             aborted = [seen.item_id for seen in residue.sightings if _is_aborted_row(seen)]
             if aborted:
@@ -30,7 +34,7 @@ def phantom_in_topic(evidence: Evidence) -> Iterator[Break]:
                     f" What stands there, {', '.join(aborted)}, is in a producer transaction that was aborted: the "
                     "event's service reads uncommitted data."
                 )
-            yield break_of(evidence.contract, residue, BreakClass.PHANTOM_IN_TOPIC, story)
+            yield break_of(contract, residue, BreakClass.PHANTOM_IN_TOPIC, story)
 
 
 def _is_aborted_row(seen: LookupHit) -> bool:
@@ -38,9 +42,9 @@ def _is_aborted_row(seen: LookupHit) -> bool:
     return seen.side is ItemSide.LEDGER and seen.place is RecordLocation.ABORTED
 
 
-def phantom_in_ledger(evidence: Evidence) -> Iterator[Break]:
+def phantom_in_ledger(contract: Contract, unmatched: UnmatchedItems) -> Iterator[Break]:
     """A ledger row that no event stands behind."""
-    for residue in evidence.residues(MatchStatus.ORIGIN_ABSENT, ItemSide.LEDGER):
+    for residue in unmatched.of(MatchStatus.ORIGIN_ABSENT, ItemSide.LEDGER):
         if not was_aborted_only(residue) and not is_astray(residue):
             story = f"The ledger has {residue.copy.item_id}, and the retained log holds no record of it."
-            yield break_of(evidence.contract, residue, BreakClass.PHANTOM_IN_LEDGER, story)
+            yield break_of(contract, residue, BreakClass.PHANTOM_IN_LEDGER, story)

@@ -7,20 +7,25 @@ Where the epoch stays the same from one transaction to the next (transaction.ver
 when each was written before the other's marker.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tallystick.anomalies.breaks.torn_transaction import legs_break, proven_torn, seen_legs, was_torn_by_protocol
-from tallystick.matching.evidence import Evidence
+from tallystick.contract.contract import Contract
+from tallystick.kafka_log.record import LogRecord
+from tallystick.matching.evidence import LegsCase
+from tallystick.matching.match_case import Deadlines
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 
 
-def torn_by_protocol(evidence: Evidence) -> Iterator[Break]:
+def torn_by_protocol(
+    contract: Contract, incomplete: tuple[LegsCase, ...], identities: Mapping[str, LogRecord], deadlines: Deadlines
+) -> Iterator[Break]:
     """One break per business transaction, in the place of its torn_transaction."""
-    for case, absent in proven_torn(evidence):
-        if was_torn_by_protocol(evidence, case, absent):
+    for case, absent in proven_torn(contract, incomplete, deadlines):
+        if was_torn_by_protocol(identities, case, absent):
             story = (
                 f"One producer transaction committed {seen_legs(case)} of the transaction {case.transaction_key}, and "
                 f"was aborted where its {'+'.join(absent)} leg lies."
             )
-            yield legs_break(evidence, case, BreakClass.TORN_BY_PROTOCOL, story)
+            yield legs_break(contract, identities, case, BreakClass.TORN_BY_PROTOCOL, story)

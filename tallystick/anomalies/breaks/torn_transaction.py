@@ -6,14 +6,15 @@ that lies beyond the cut, behind the LSO or before the baseline, nor for one on 
 nor for one that the protocol tore (torn_by_protocol).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from tallystick.anomalies.breaks.make_break import identity_json, seen_as_json
+from tallystick.contract.contract import Contract
 from tallystick.kafka_log.batch_header import NO_PRODUCER_ID
 from tallystick.kafka_log.producer_history import MarkerProtocol
 from tallystick.kafka_log.record import LogRecord
-from tallystick.matching.evidence import Evidence, LegsCase
+from tallystick.matching.evidence import LegsCase, UnmatchedItems
 from tallystick.matching.match_case import BEYOND_THE_CUT, Deadlines, Entry, LookupHit, MatchStatus, RecordLocation
 from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass
@@ -21,37 +22,41 @@ from tallystick.model.findings import Break, break_id
 from tallystick.model.open_item import ItemSide, ItemState
 
 
-def torn_transaction(evidence: Evidence) -> Iterator[Break]:
+def torn_transaction(
+    contract: Contract, incomplete: tuple[LegsCase, ...], identities: Mapping[str, LogRecord], deadlines: Deadlines
+) -> Iterator[Break]:
     """One break per transaction; its leg names the absent ones, joined by +. At stake is what the seen legs moved."""
-    for case, absent in proven_torn(evidence):
-        if not was_torn_by_protocol(evidence, case, absent):
+    for case, absent in proven_torn(contract, incomplete, deadlines):
+        if not was_torn_by_protocol(identities, case, absent):
             leg = "+".join(absent)
             story = f"The transaction {case.transaction_key} committed {seen_legs(case)}, but never its {leg} leg."
-            yield legs_break(evidence, case, BreakClass.TORN_TRANSACTION, story)
+            yield legs_break(contract, identities, case, BreakClass.TORN_TRANSACTION, story)
 
 
-def proven_torn(evidence: Evidence) -> Iterator[tuple[LegsCase, list[str]]]:
+def proven_torn(
+    contract: Contract, incomplete: tuple[LegsCase, ...], deadlines: Deadlines
+) -> Iterator[tuple[LegsCase, list[str]]]:
     """Transactions that are torn, whoever tore them, with their absent legs."""
-    for case in evidence.incomplete:
-        absent = absent_legs(case, evidence.contract.legs)
-        proven = absent and judge_legs(case, evidence.deadlines) is MatchStatus.FOLLOWER_ABSENT
-        if proven and not has_strayed(evidence, case):
+    for case in incomplete:
+        absent = absent_legs(case, contract.legs)
+        proven = absent and judge_legs(case, deadlines) is MatchStatus.FOLLOWER_ABSENT
+        if proven and not has_strayed(contract, case):
             yield case, absent
 
 
-def was_torn_by_protocol(evidence: Evidence, case: LegsCase, absent: Iterable[str]) -> bool:
+def was_torn_by_protocol(identities: Mapping[str, LogRecord], case: LegsCase, absent: Iterable[str]) -> bool:
     """Was every absent leg written, and aborted, in the producer transaction that committed a seen leg?"""
     committed = [
         record
         for leg in case.seen
         for one in case.sightings.get(leg, ())
-        if _is_committed(one) and (record := evidence.identities.get(one.item_id)) is not None
+        if _is_committed(one) and (record := identities.get(one.item_id)) is not None
     ]
     return all(
         any(
             _are_one_transaction(record, other)
             for one in case.sightings.get(leg, ())
-            if one.place is RecordLocation.ABORTED and (record := evidence.identities.get(one.item_id)) is not None
+            if one.place is RecordLocation.ABORTED and (record := identities.get(one.item_id)) is not None
             for other in committed
         )
         for leg in absent
@@ -88,18 +93,18 @@ def absent_legs(case: LegsCase, legs: Iterable[str]) -> list[str]:
     return [leg for leg in sorted(legs) if leg not in case.seen and not _committed_earlier(case, leg)]
 
 
-def has_strayed(evidence: Evidence, case: LegsCase) -> bool:
+def has_strayed(contract: Contract, case: LegsCase) -> bool:
     """Does every absent leg stand on a stray topic? Where the ledger comes first, its rows say so, one by one."""
-    absent = absent_legs(case, evidence.contract.legs)
+    absent = absent_legs(case, contract.legs)
     strayed = all(any(seen.place is RecordLocation.STRAY for seen in case.sightings.get(leg, ())) for leg in absent)
-    return evidence.contract.direction is Direction.TOPIC_TO_LEDGER and bool(absent) and strayed
+    return contract.direction is Direction.TOPIC_TO_LEDGER and bool(absent) and strayed
 
 
-def posted_strays(evidence: Evidence, case: LegsCase) -> list[Entry]:
+def posted_strays(contract: Contract, unmatched: UnmatchedItems, case: LegsCase) -> list[Entry]:
     """The rows of the strayed legs, where every one of them has one: each answers for its event. Else none."""
-    absent = absent_legs(case, evidence.contract.legs)
-    rows = [evidence.rows_without_event.get((case.transaction_key, leg)) for leg in absent]
-    return [row for row in rows if row is not None] if has_strayed(evidence, case) and None not in rows else []
+    absent = absent_legs(case, contract.legs)
+    rows = [unmatched.rows_without_event.get((case.transaction_key, leg)) for leg in absent]
+    return [row for row in rows if row is not None] if has_strayed(contract, case) and None not in rows else []
 
 
 def judge_legs(case: LegsCase, deadlines: Deadlines) -> MatchStatus:
@@ -141,14 +146,16 @@ def seen_legs(case: LegsCase) -> str:
     return ", ".join(f"{name} at {_where(case, name)}" for name in sorted(case.seen))
 
 
-def legs_break(evidence: Evidence, case: LegsCase, break_class: BreakClass, story: str) -> Break:
+def legs_break(
+    contract: Contract, identities: Mapping[str, LogRecord], case: LegsCase, break_class: BreakClass, story: str
+) -> Break:
     """A break about the absent legs of one business transaction."""
-    absent = absent_legs(case, evidence.contract.legs)
+    absent = absent_legs(case, contract.legs)
     leg = "+".join(absent)
     amounts = [(amount, currency) for amount, currency, _ in case.seen.values()]
     return Break(
         break_id=break_id(
-            contract=evidence.contract.name,
+            contract=contract.name,
             break_class=break_class,
             match_key=case.transaction_key,
             position=leg,
@@ -165,9 +172,7 @@ def legs_break(evidence: Evidence, case: LegsCase, break_class: BreakClass, stor
             "seen_legs": {name: _where(case, name) for name in sorted(case.seen)},
             "found_elsewhere": [seen_as_json(seen) for leg in absent for seen in case.sightings.get(leg, ())],
             "identities": {
-                item_id: identity_json(evidence.identities[item_id])
-                for item_id in _stands_of(case)
-                if item_id in evidence.identities
+                item_id: identity_json(identities[item_id]) for item_id in _stands_of(case) if item_id in identities
             },
         },
     )

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from tallystick.matching.evidence import Evidence
+from tallystick.matching.evidence import ScanOddities
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 
 
-def canary_missed(evidence: Evidence) -> Iterator[DoubtFound]:
+def canary_missed(oddities: ScanOddities) -> Iterator[DoubtFound]:
     """One for all of them: whatever else the run says, its silence proves nothing."""
-    missed = evidence.missed_canaries
+    missed = oddities.missed_canaries
     if missed:
         yield DoubtFound(
             doubt=Doubt.CANARY_MISSED,

@@ -8,16 +8,16 @@ back. Not to be mistaken for our repair that stands twice, whose action is known
 
 from collections.abc import Iterator
 
-from tallystick.matching.evidence import Evidence
+from tallystick.matching.evidence import LookedUp
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 
 _NAMED = 5
 
 
-def forged_repair(evidence: Evidence) -> Iterator[DoubtFound]:
+def forged_repair(looked_up: LookedUp) -> Iterator[DoubtFound]:
     """Counts, and where the first few stand."""
-    forged = evidence.forged_repairs
+    forged = looked_up.forged_repairs
     if forged:
         yield DoubtFound(
             doubt=Doubt.FORGED_REPAIR,

@@ -19,25 +19,25 @@ from tallystick.anomalies.doubts.held import (
     seconds_since,
 )
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
-from tallystick.matching.evidence import Evidence
-from tallystick.model.cut import TopicSlice
+from tallystick.kafka_cluster.state import ClusterState
+from tallystick.model.cut import Cut, TopicSlice
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 from tallystick.text.plain import format_time
 
 
-def hanging_transaction(evidence: Evidence) -> Iterator[DoubtFound]:
+def hanging_transaction(cut: Cut, cluster: ClusterState) -> Iterator[DoubtFound]:
     """One per transaction that hangs, also above what this cut reads: it will hold the next ones."""
-    slices = {part.offsets.topic_partition: part for part in evidence.cut.topic_slices}
-    for one in evidence.surroundings.open_transactions:
+    slices = {part.offsets.topic_partition: part for part in cut.topic_slices}
+    for one in cluster.open_transactions:
         topic_slice = slices.get(one.topic_partition)
         if one.hangs and topic_slice is not None:
-            yield _hanging(evidence, topic_slice, one)
+            yield _hanging(cut, cluster, topic_slice, one)
 
 
-def _hanging(evidence: Evidence, topic_slice: TopicSlice, one: OpenTransaction) -> DoubtFound:
-    part, first_seen_utc = one.topic_partition, _first_seen(evidence, one)
-    holds = topic_slice.held and holder_of(evidence, topic_slice) == one
+def _hanging(cut: Cut, cluster: ClusterState, topic_slice: TopicSlice, one: OpenTransaction) -> DoubtFound:
+    part, first_seen_utc = one.topic_partition, _first_seen(cut, cluster, one)
+    holds = topic_slice.held and holder_of(cluster, topic_slice) == one
     held = (
         f"{topic_slice.mark - topic_slice.offsets.kafka_offset_end} offsets could not be read"
         if holds
@@ -47,13 +47,13 @@ def _hanging(evidence: Evidence, topic_slice: TopicSlice, one: OpenTransaction) 
         doubt=Doubt.HANGING_TRANSACTION,
         sentence=f"{part}: the transaction of producer {one.producer_id} (epoch {one.producer_epoch}) is open from "
         f"offset {one.kafka_offset_start} on, and nobody will end it: {_why(one)}. First seen "
-        f"{format_time(first_seen_utc)}; {held}.{held_sentence(evidence, part)}",
-        details=holder_details(evidence, topic_slice, one)
+        f"{format_time(first_seen_utc)}; {held}.{held_sentence(cluster, part)}",
+        details=holder_details(cut, cluster, topic_slice, one)
         | {
             "holds": holds,
             "coordinator_epoch": one.coordinator_epoch,
             "first_seen_utc": format_time(first_seen_utc),
-            "age_seconds": seconds_since(evidence, first_seen_utc),
+            "age_seconds": seconds_since(cut, first_seen_utc),
         },
     )
 
@@ -66,25 +66,25 @@ def _why(one: OpenTransaction) -> str:
     return f"the coordinator's transaction of {one.transactional_id} has ended ({one.coordinator_state})"
 
 
-def _first_seen(evidence: Evidence, one: OpenTransaction) -> datetime:
-    return evidence.surroundings.first_seen_utc(one) or evidence.cut.now_utc
+def _first_seen(cut: Cut, cluster: ClusterState, one: OpenTransaction) -> datetime:
+    return cluster.first_seen_utc(one) or cut.now_utc
 
 
-def held_by_prepared_transaction(evidence: Evidence) -> Iterator[DoubtFound]:
+def held_by_prepared_transaction(cut: Cut, cluster: ClusterState) -> Iterator[DoubtFound]:
     """One per partition whose slice is held by a two-phase transaction. Never to be aborted from here."""
-    for topic_slice in evidence.cut.topic_slices:
-        holder = holder_of(evidence, topic_slice)
-        if topic_slice.held and holder is not None and is_prepared(evidence, holder):
-            yield _prepared(evidence, topic_slice, holder)
+    for topic_slice in cut.topic_slices:
+        holder = holder_of(cluster, topic_slice)
+        if topic_slice.held and holder is not None and is_prepared(cluster, holder):
+            yield _prepared(cut, cluster, topic_slice, holder)
 
 
-def _prepared(evidence: Evidence, topic_slice: TopicSlice, holder: OpenTransaction) -> DoubtFound:
+def _prepared(cut: Cut, cluster: ClusterState, topic_slice: TopicSlice, holder: OpenTransaction) -> DoubtFound:
     part, end = topic_slice.offsets.topic_partition, topic_slice.offsets.kafka_offset_end
     since = moment_text(holder.started_ms)
     return DoubtFound(
         doubt=Doubt.HELD_BY_PREPARED_TRANSACTION,
         sentence=f"{part}: {topic_slice.mark - end} offsets could not be read: the two-phase transaction of "
         f"{holder.transactional_id} (producer {holder.producer_id}{f', since {since}' if since else ''}), which no "
-        f"time-out ends, holds the LSO at {end}.{held_sentence(evidence, part)}",
-        details=holder_details(evidence, topic_slice, holder) | {"since_utc": since},
+        f"time-out ends, holds the LSO at {end}.{held_sentence(cluster, part)}",
+        details=holder_details(cut, cluster, topic_slice, holder) | {"since_utc": since},
     )

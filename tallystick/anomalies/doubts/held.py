@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tallystick.anomalies.breaks.torn_transaction import absent_legs, judge_legs
+from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
-from tallystick.kafka_cluster.state import BlockedEvents
+from tallystick.kafka_cluster.state import BlockedEvents, ClusterState
 from tallystick.ledger.protocol import HorizonHolder
-from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import MatchStatus
-from tallystick.model.cut import TopicSlice
+from tallystick.matching.evidence import LegsCase, LookedUp, UnmatchedItems
+from tallystick.matching.match_case import Deadlines, MatchStatus
+from tallystick.model.cut import Cut, TopicSlice
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound, total_money
 from tallystick.model.item_reason import ReasonCode, reason_of
@@ -25,56 +26,60 @@ from tallystick.text.plain import format_time
 from tallystick.text.verdict_sentence import counted
 
 
-def held_by_open_transaction(evidence: Evidence) -> Iterator[DoubtFound]:
+def held_by_open_transaction(cut: Cut, cluster: ClusterState) -> Iterator[DoubtFound]:
     """One per partition whose slice ends behind an open transaction, and whose holder is alive or has ended meanwhile.
 
     A holder that nobody will end is a hanging transaction, one that waits on purpose a prepared one.
     """
-    for topic_slice in evidence.cut.topic_slices:
-        holder = holder_of(evidence, topic_slice)
-        if topic_slice.held_by_transaction and not (holder and (holder.hangs or is_prepared(evidence, holder))):
-            yield _held_partition(evidence, topic_slice, holder)
+    for topic_slice in cut.topic_slices:
+        holder = holder_of(cluster, topic_slice)
+        if topic_slice.held_by_transaction and not (holder and (holder.hangs or is_prepared(cluster, holder))):
+            yield _held_partition(cut, cluster, topic_slice, holder)
 
 
-def holder_of(evidence: Evidence, topic_slice: TopicSlice) -> OpenTransaction | None:
+def holder_of(cluster: ClusterState, topic_slice: TopicSlice) -> OpenTransaction | None:
     """Whose transaction is open from the slice's end on; None where it has ended since the cut was made."""
     end = topic_slice.offsets.kafka_offset_end
     return next(
         (
             one
-            for one in evidence.surroundings.open_transactions
+            for one in cluster.open_transactions
             if one.topic_partition == topic_slice.offsets.topic_partition and one.kafka_offset_start <= end
         ),
         None,
     )
 
 
-def is_prepared(evidence: Evidence, one: OpenTransaction) -> bool:
+def is_prepared(cluster: ClusterState, one: OpenTransaction) -> bool:
     """May it stay open for ever? A two-phase transaction has no time-out, an ordinary one is capped. Source: KIP-939.
 
     One that began before the cap was lowered looks the same, and is as alive.
     """
-    settings = evidence.surroundings.broker_settings
+    settings = cluster.broker_settings
     if settings is None or one.timeout_ms is None or not one.will_end:
         return False
     return one.timeout_ms > settings.transaction_max_timeout_ms
 
 
-def _held_partition(evidence: Evidence, topic_slice: TopicSlice, holder: OpenTransaction | None) -> DoubtFound:
+def _held_partition(
+    cut: Cut, cluster: ClusterState, topic_slice: TopicSlice, holder: OpenTransaction | None
+) -> DoubtFound:
     part, held = topic_slice.offsets.topic_partition, topic_slice.mark - topic_slice.offsets.kafka_offset_end
     return DoubtFound(
         doubt=Doubt.HELD_BY_OPEN_TRANSACTION,
         sentence=f"{part}: {held} offsets could not be read: {describe_holder(holder)} holds the LSO at "
-        f"{topic_slice.offsets.kafka_offset_end}, the mark is {topic_slice.mark}.{held_sentence(evidence, part)}",
-        details=holder_details(evidence, topic_slice, holder)
+        f"{topic_slice.offsets.kafka_offset_end}, the mark is {topic_slice.mark}.{held_sentence(cluster, part)}",
+        details=holder_details(cut, cluster, topic_slice, holder)
         | {"since_utc": moment_text(holder.started_ms) if holder else None},
     )
 
 
-def holder_details(evidence: Evidence, topic_slice: TopicSlice, holder: OpenTransaction | None) -> dict[str, Any]:
+def holder_details(
+    cut: Cut, cluster: ClusterState, topic_slice: TopicSlice, holder: OpenTransaction | None
+) -> dict[str, Any]:
     """The figures behind a held partition. Ages and time-outs in seconds; None where no coordinator says."""
     part, end = topic_slice.offsets.topic_partition, topic_slice.offsets.kafka_offset_end
-    held = evidence.surroundings.held_on(part)
+    held = cluster.held_on(part)
     started_ms = holder.started_ms if holder and (holder.started_ms or 0) >= 0 else None
     timeout_ms = holder.timeout_ms if holder else None
     return {
@@ -88,7 +93,7 @@ def holder_details(evidence: Evidence, topic_slice: TopicSlice, holder: OpenTran
         "producer_epoch": holder.producer_epoch if holder else None,
         "kafka_offset_start": holder.kafka_offset_start if holder else None,
         "coordinator_state": holder.coordinator_state if holder else "",
-        "age_seconds": None if started_ms is None else seconds_since(evidence, from_ms(started_ms)),
+        "age_seconds": None if started_ms is None else seconds_since(cut, from_ms(started_ms)),
         "timeout_seconds": None if timeout_ms is None else timeout_ms // 1000,
         "held_events": sum(one.events for one in held),
         "held_money": held_money(held),
@@ -97,9 +102,9 @@ def holder_details(evidence: Evidence, topic_slice: TopicSlice, holder: OpenTran
     }
 
 
-def held_sentence(evidence: Evidence, part: TopicPartition) -> str:
+def held_sentence(cluster: ClusterState, part: TopicPartition) -> str:
     """What stands above the LSO, in words; nothing where nobody counted."""
-    held = evidence.surroundings.held_on(part)
+    held = cluster.held_on(part)
     if not held:
         return ""
     events, own = sum(one.events for one in held), sum(one.events for one in held if one.holds)
@@ -114,9 +119,9 @@ def held_money(held: Iterable[BlockedEvents]) -> dict[str, int]:
     return total_money(pair for one in held for pair in one.money.items())
 
 
-def seconds_since(evidence: Evidence, since_utc: datetime) -> int:
+def seconds_since(cut: Cut, since_utc: datetime) -> int:
     """Whole seconds up to the cut; 0 for what began after it."""
-    return max(0, int((evidence.cut.now_utc - since_utc).total_seconds()))
+    return max(0, int((cut.now_utc - since_utc).total_seconds()))
 
 
 def describe_holder(holder: OpenTransaction | None) -> str:
@@ -137,13 +142,13 @@ def from_ms(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
-def held_by_ledger_horizon(evidence: Evidence) -> Iterator[DoubtFound]:
+def held_by_ledger_horizon(contract: Contract, cut: Cut, looked_up: LookedUp) -> Iterator[DoubtFound]:
     """The horizon stands below the mark: a transaction is open since then, or the overlap reaches there."""
-    ledger = evidence.cut.ledger_slice
+    ledger = cut.ledger_slice
     if not ledger.held:
         return
-    holder = evidence.horizon_holder
-    who, positions = describe_horizon_holder(holder), evidence.contract.ledger.positions
+    holder = looked_up.horizon_holder
+    who, positions = describe_horizon_holder(holder), contract.ledger.positions
     yield DoubtFound(
         doubt=Doubt.HELD_BY_LEDGER_HORIZON,
         sentence=f"ledger: {ledger.mark - ledger.position_end} {positions} could not be read: {who} holds the horizon "
@@ -170,7 +175,9 @@ def _since_text(holder: HorizonHolder | None) -> str | None:
     return f"{holder.since:%Y-%m-%d %H:%M:%S} UTC" if holder and holder.since else None
 
 
-def partner_not_settled(evidence: Evidence) -> Iterator[DoubtFound]:
+def partner_not_settled(
+    contract: Contract, unmatched: UnmatchedItems, incomplete: tuple[LegsCase, ...], deadlines: Deadlines
+) -> Iterator[DoubtFound]:
     """Copies past their deadline whose other side was held back before it, or not read whole: not judged."""
     residues = [
         residue
@@ -181,20 +188,20 @@ def partner_not_settled(evidence: Evidence) -> Iterator[DoubtFound]:
             MatchStatus.PARTNER_UNREAD,
             MatchStatus.PAIRED_BEFORE,
         )
-        for residue in evidence.residues(fate, side)
+        for residue in unmatched.of(fate, side)
     ]
     unsettled, reasons = [one.copy for one in residues], Counter(one.reason.stored for one in residues)
     legs = [
         case
-        for case in evidence.incomplete
-        if absent_legs(case, evidence.contract.legs)
-        and judge_legs(case, evidence.deadlines) in (MatchStatus.UNSETTLED, MatchStatus.PARTNER_EXPIRED)
+        for case in incomplete
+        if absent_legs(case, contract.legs)
+        and judge_legs(case, deadlines) in (MatchStatus.UNSETTLED, MatchStatus.PARTNER_EXPIRED)
     ]
     if unsettled or legs:
         yield DoubtFound(
             doubt=Doubt.PARTNER_NOT_SETTLED,
             sentence=f"{len(unsettled) + len(legs)} items are due, but their other side could not be read up to their "
-            f"deadline.{_out_of_sight(evidence)}{_may_be_older(evidence)}{_paired_before(evidence)}",
+            f"deadline.{_out_of_sight(unmatched, deadlines)}{_may_be_older(unmatched)}{_paired_before(unmatched)}",
             details={
                 "items": len(unsettled) + len(legs),
                 "reasons": dict(sorted(reasons.items())),
@@ -203,11 +210,11 @@ def partner_not_settled(evidence: Evidence) -> Iterator[DoubtFound]:
         )
 
 
-def _may_be_older(evidence: Evidence) -> str:
+def _may_be_older(unmatched: UnmatchedItems) -> str:
     """Why a row without event is neither missing nor a phantom: the guard, and the log's beginning."""
     rows = [
         one
-        for one in evidence.residues(MatchStatus.PARTNER_EXPIRED, ItemSide.LEDGER)
+        for one in unmatched.of(MatchStatus.PARTNER_EXPIRED, ItemSide.LEDGER)
         if one.reason == reason_of(ReasonCode.MAY_BE_OLDER)  # of a ledger's row: no input is written anew
     ]
     if not rows:
@@ -218,9 +225,9 @@ def _may_be_older(evidence: Evidence) -> str:
     )
 
 
-def _paired_before(evidence: Evidence) -> str:
+def _paired_before(unmatched: UnmatchedItems) -> str:
     """Why a row of an earlier event is no mere new version of that one's row: no row below the slice has moved."""
-    rows = evidence.residues(MatchStatus.PAIRED_BEFORE, ItemSide.LEDGER)
+    rows = unmatched.of(MatchStatus.PAIRED_BEFORE, ItemSide.LEDGER)
     if not rows:
         return ""
     return (
@@ -229,10 +236,10 @@ def _paired_before(evidence: Evidence) -> str:
     )
 
 
-def _out_of_sight(evidence: Evidence) -> str:
+def _out_of_sight(unmatched: UnmatchedItems, deadlines: Deadlines) -> str:
     """Why an output without input is no phantom: the input topic has forgotten its beginning."""
-    alone = evidence.residues(MatchStatus.PARTNER_EXPIRED, ItemSide.TOPIC)
-    if not (alone and evidence.deadlines.inputs_out_of_sight):
+    alone = unmatched.of(MatchStatus.PARTNER_EXPIRED, ItemSide.TOPIC)
+    if not (alone and deadlines.inputs_out_of_sight):
         return ""
     return (
         f" Of {counted(len(alone), 'output')} no input is known; it may have stood where neither the input's retained "

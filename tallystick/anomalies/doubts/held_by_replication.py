@@ -8,22 +8,22 @@ watermark. Source: KIP-966.
 
 from collections.abc import Iterator
 
-from tallystick.matching.evidence import Evidence
-from tallystick.model.cut import PartitionSnapshot, TopicSlice
+from tallystick.kafka_cluster.state import ClusterState
+from tallystick.model.cut import Cut, PartitionSnapshot, TopicSlice
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 
 
-def held_by_replication(evidence: Evidence) -> Iterator[DoubtFound]:
+def held_by_replication(cut: Cut, cluster: ClusterState) -> Iterator[DoubtFound]:
     """One per partition whose mark lies above its high watermark, or may: not every broker tells where a log ends."""
-    for topic_slice in evidence.cut.topic_slices:
-        if topic_slice.held_by_replication or evidence.surroundings.may_hide_records(topic_slice.snapshot):
-            yield _held(evidence, topic_slice)
+    for topic_slice in cut.topic_slices:
+        if topic_slice.held_by_replication or cluster.may_hide_records(topic_slice.snapshot):
+            yield _held(cluster, topic_slice)
 
 
-def _held(evidence: Evidence, topic_slice: TopicSlice) -> DoubtFound:
+def _held(cluster: ClusterState, topic_slice: TopicSlice) -> DoubtFound:
     now, mark, part = topic_slice.snapshot, topic_slice.mark, topic_slice.offsets.topic_partition
-    settings = evidence.surroundings.settings_of(part.topic)
+    settings = cluster.settings_of(part.topic)
     needed = settings.min_insync_replicas if settings else None
     held = max(0, mark - max(now.high_watermark, topic_slice.offsets.kafka_offset_end))
     many = f"{held} offsets" if held or now.log_end is not None else "nobody says how many offsets"

@@ -6,15 +6,15 @@ and nobody can say. Not to be mistaken for an index beyond the horizon, which is
 
 from collections.abc import Iterator
 
-from tallystick.matching.evidence import Evidence
+from tallystick.matching.evidence import LookedUp
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 from tallystick.text.verdict_sentence import counted
 
 
-def key_index_lost(evidence: Evidence) -> Iterator[DoubtFound]:
+def key_index_lost(looked_up: LookedUp) -> Iterator[DoubtFound]:
     """One for all of them, until the last has left the horizon."""
-    lost = evidence.lost_indexes
+    lost = looked_up.lost_indexes
     if lost:
         yield DoubtFound(
             doubt=Doubt.KEY_INDEX_LOST,

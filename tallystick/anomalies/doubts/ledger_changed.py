@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from tallystick.anomalies.doubts.rows_out_of_place import changed_sentence, gone_sentence, unread_sentence
+from tallystick.contract.contract import Contract
+from tallystick.kafka_cluster.state import ClusterState
 from tallystick.ledger.postgres_sql import written_xid_statements
-from tallystick.matching.evidence import Evidence
+from tallystick.matching.evidence import EarlierRun, LookedUp, UnmatchedItems
 from tallystick.matching.match_case import MatchStatus, RecordLocation
-from tallystick.model.cut import FileChange, LedgerFile, LedgerSnapshot, is_failed_over, reuses_ids
+from tallystick.model.cut import Cut, FileChange, LedgerFile, LedgerSnapshot, is_failed_over, reuses_ids
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 from tallystick.model.open_item import ItemSide
@@ -17,33 +19,40 @@ from tallystick.text.verdict_sentence import counted
 _EPOCH = 2**32
 
 
-def ledger_rewritten(evidence: Evidence) -> Iterator[DoubtFound]:
+def ledger_rewritten(
+    contract: Contract,
+    cut: Cut,
+    earlier: EarlierRun,
+    unmatched: UnmatchedItems,
+    looked_up: LookedUp,
+    cluster: ClusterState,
+) -> Iterator[DoubtFound]:
     """On an append-only table the rows older than the slice are what all earlier cuts read, no more and no fewer.
 
     An UPDATE, DELETE or rewrite moves rows between slices, which would read as missing or duplicate. Source: PostgreSQL
     manual, system columns: xmin is the transaction that wrote this version of the row. Read by a column that grows, a
     row that comes later than the overlap allows shows here too.
     """
-    yield from _changed_files(evidence)
-    yield from _rows_out_of_place(evidence)
-    yield from _newest_went(evidence)
-    now, expected = evidence.older_rows, evidence.older_rows_expected
+    yield from _changed_files(cut, cluster)
+    yield from _rows_out_of_place(contract, looked_up)
+    yield from _newest_went(contract, cut)
+    now, expected = looked_up.older_rows, earlier.older_rows_expected
     if now is None or expected is None or now == expected:
-        yield from _other_rows(evidence)
+        yield from _other_rows(contract, looked_up, cluster)
         return
-    by_xmin = evidence.contract.ledger.by_xmin
+    by_xmin = contract.ledger.by_xmin
     yield DoubtFound(
         doubt=Doubt.LEDGER_REWRITTEN,
         sentence=f"ledger: {now} rows are older than this slice, earlier cuts read {expected}: "
-        f"{_by_xmin(evidence, now, expected) if by_xmin else _by_column(evidence, now, expected)}",
-        details={"older_rows": now, "expected": expected, "updated_rows_seen": _written_anew(evidence)},
+        f"{_by_xmin(contract, cut, unmatched, now, expected) if by_xmin else _by_column(contract, now, expected)}",
+        details={"older_rows": now, "expected": expected, "updated_rows_seen": _written_anew(unmatched)},
     )
 
 
-def _rows_out_of_place(evidence: Evidence) -> Iterator[DoubtFound]:
+def _rows_out_of_place(contract: Contract, looked_up: LookedUp) -> Iterator[DoubtFound]:
     """By written_xid a row's place is what its owner's column says: what no cut reads, and what went, is counted."""
-    archived = evidence.contract.ledger.earlier_rows == "archived"
-    places = [one for one in evidence.rows_out_of_place if not (archived and one.gone)]
+    archived = contract.ledger.earlier_rows == "archived"
+    places = [one for one in looked_up.rows_out_of_place if not (archived and one.gone)]
     said = [unread_sentence(places)] if any(one.too_many for one in places) else []
     said += [gone_sentence(places)] if any(one.gone for one in places) else []
     said += [changed_sentence(places)] if any(one.says_otherwise for one in places) else []
@@ -55,9 +64,9 @@ def _rows_out_of_place(evidence: Evidence) -> Iterator[DoubtFound]:
         )
 
 
-def _changed_files(evidence: Evidence) -> Iterator[DoubtFound]:
+def _changed_files(cut: Cut, cluster: ClusterState) -> Iterator[DoubtFound]:
     """Files are read once each: what one holds since is in no cut, and what it held may be nowhere."""
-    changed = (*evidence.cut.ledger_slice.changed, *evidence.surroundings.ledger_files)
+    changed = (*cut.ledger_slice.changed, *cluster.ledger_files)
     if changed:
         yield DoubtFound(
             doubt=Doubt.LEDGER_REWRITTEN,
@@ -83,22 +92,22 @@ def _file_text(file: LedgerFile | None) -> str:
     return f"{file.size_bytes:,} bytes of {format_time(datetime.fromtimestamp(file.modified_ns // 10**9, UTC))}"
 
 
-def _other_rows(evidence: Evidence) -> Iterator[DoubtFound]:
+def _other_rows(contract: Contract, looked_up: LookedUp, cluster: ClusterState) -> Iterator[DoubtFound]:
     """As many older rows as then, and not the same ones: a count alone does not see it."""
-    sums = evidence.surroundings.ledger_sums
+    sums = cluster.ledger_sums
     if sums is not None and sums.expected is not None and sums.now != sums.expected:
         yield DoubtFound(
             doubt=Doubt.LEDGER_REWRITTEN,
-            sentence=f"ledger: {evidence.older_rows} rows are older than this slice, as many as earlier cuts read, and "
-            f"not the same: at least one row went, and another came in later than the overlap of "
-            f"{evidence.contract.ledger.overlap_text} allows, or took other {evidence.contract.ledger.positions}.",
+            sentence=f"ledger: {looked_up.older_rows} rows are older than this slice, as many as earlier cuts read, "
+            f"and not the same: at least one row went, and another came in later than the overlap of "
+            f"{contract.ledger.overlap_text} allows, or took other {contract.ledger.positions}.",
             details={"sum": sums.now, "expected_sum": sums.expected},
         )
 
 
-def _newest_went(evidence: Evidence) -> Iterator[DoubtFound]:
+def _newest_went(contract: Contract, cut: Cut) -> Iterator[DoubtFound]:
     """The largest value fell below what was read: new rows may be given the same values, and no cut reads those."""
-    ledger, ledger_slice = evidence.contract.ledger, evidence.cut.ledger_slice
+    ledger, ledger_slice = contract.ledger, cut.ledger_slice
     end, read_up_to = ledger_slice.snapshot.high_mark, ledger_slice.position_start
     if ledger.kind == "jdbc" and end < read_up_to:
         yield DoubtFound(
@@ -110,9 +119,9 @@ def _newest_went(evidence: Evidence) -> Iterator[DoubtFound]:
         )
 
 
-def _by_column(evidence: Evidence, now: int, expected: int) -> str:
+def _by_column(contract: Contract, now: int, expected: int) -> str:
     """A late row is in no cut: what it lacks on the topic is never found."""
-    ledger = evidence.contract.ledger
+    ledger = contract.ledger
     if now > expected:
         return (
             f"{counted(now - expected, 'row')} came in later than the overlap of {ledger.overlap_text} allows, and "
@@ -125,9 +134,9 @@ def _by_column(evidence: Evidence, now: int, expected: int) -> str:
     )
 
 
-def _by_xmin(evidence: Evidence, now: int, expected: int) -> str:
-    add, default = written_xid_statements(evidence.contract.ledger.table)
-    which = _more(now - expected) if now > expected else _fewer(evidence, expected - now)
+def _by_xmin(contract: Contract, cut: Cut, unmatched: UnmatchedItems, now: int, expected: int) -> str:
+    add, default = written_xid_statements(contract.ledger.table)
+    which = _more(now - expected) if now > expected else _fewer(cut, unmatched, expected - now)
     return (
         f"{which}. So the slice by xmin proves nothing. Where rows change, new books with slice_by: written_xid prove "
         f"all the same, once the table has the column: {add} {default}"
@@ -142,33 +151,33 @@ def _more(rows: int) -> str:
     )
 
 
-def _fewer(evidence: Evidence, rows: int) -> str:
+def _fewer(cut: Cut, unmatched: UnmatchedItems, rows: int) -> str:
     """An updated row has left its slice for a newer one; a deleted one is nowhere."""
-    seen = min(rows, _written_anew(evidence))
+    seen = min(rows, _written_anew(unmatched))
     parts = [f"{counted(seen, 'row')} stood in this slice again, so updated"] if seen else []
     if rows > seen:
         parts.append(f"{counted(rows - seen, 'row')} deleted, or updated where no event of theirs shows it")
-    if evidence.cut.ledger_slice.position_end > _EPOCH:
+    if cut.ledger_slice.position_end > _EPOCH:
         parts.append("or, from 2^32 ids on, so old that a row of this slice has the same 32 bits")
     return ", ".join(parts)
 
 
-def _written_anew(evidence: Evidence) -> int:
+def _written_anew(unmatched: UnmatchedItems) -> int:
     """Rows of this slice that stand once in the ledger and whose event an earlier cut had read and paired."""
     return sum(
         any(one.side is ItemSide.TOPIC and one.place is RecordLocation.EARLIER_SLICE for one in residue.sightings)
         for fate in (MatchStatus.UNDECIDABLE, MatchStatus.UNEQUAL)
-        for residue in evidence.residues(fate, ItemSide.LEDGER)
+        for residue in unmatched.of(fate, ItemSide.LEDGER)
         if residue.copy.carried is None
     )
 
 
-def ledger_failed_over(evidence: Evidence) -> Iterator[DoubtFound]:
+def ledger_failed_over(cut: Cut, earlier: EarlierRun, cluster: ClusterState) -> Iterator[DoubtFound]:
     """Another system or timeline may give transaction ids out again: the slice must not be trusted.
 
     Asked of the server that the cut was made on, and of the one that was read for it.
     """
-    for before, now, _ in _steps(evidence):
+    for before, now, _ in _steps(cut, earlier, cluster):
         if is_failed_over(before, now):
             yield DoubtFound(
                 doubt=Doubt.LEDGER_FAILED_OVER,
@@ -180,14 +189,14 @@ def ledger_failed_over(evidence: Evidence) -> Iterator[DoubtFound]:
             return
 
 
-def ledger_ids_reused(evidence: Evidence) -> Iterator[DoubtFound]:
+def ledger_ids_reused(contract: Contract, cut: Cut, earlier: EarlierRun, cluster: ClusterState) -> Iterator[DoubtFound]:
     """A server whose horizon or log falls back is a copy of an earlier state: what it writes now lies in old slices."""
-    for before, now, read_up_to in _steps(evidence):
+    for before, now, read_up_to in _steps(cut, earlier, cluster):
         if reuses_ids(before, now, read_up_to=read_up_to):
             yield DoubtFound(
                 doubt=Doubt.LEDGER_IDS_REUSED,
                 sentence=f"ledger: the horizon stands at {now.low_mark} ({now.lsn}), it stood at {before.low_mark} "
-                f"({before.lsn}) before, and cuts have read up to {read_up_to}: {evidence.contract.ledger.positions} "
+                f"({before.lsn}) before, and cuts have read up to {read_up_to}: {contract.ledger.positions} "
                 "are given out again, and rows that get one below that are in no cut.",
                 details={
                     "horizon": now.low_mark,
@@ -200,10 +209,12 @@ def ledger_ids_reused(evidence: Evidence) -> Iterator[DoubtFound]:
             return
 
 
-def _steps(evidence: Evidence) -> Iterator[tuple[LedgerSnapshot, LedgerSnapshot, int]]:
+def _steps(
+    cut: Cut, earlier: EarlierRun, cluster: ClusterState
+) -> Iterator[tuple[LedgerSnapshot, LedgerSnapshot, int]]:
     """The server before, the server after, and what had been read up to by then: cut to cut, and cut to reading."""
-    ledger, read = evidence.cut.ledger_slice, evidence.surroundings.ledger
-    if evidence.previous_ledger is not None:
-        yield evidence.previous_ledger, ledger.snapshot, ledger.position_start
+    ledger, read = cut.ledger_slice, cluster.ledger
+    if earlier.ledger is not None:
+        yield earlier.ledger, ledger.snapshot, ledger.position_start
     if read is not None:
         yield ledger.snapshot, read, ledger.position_end

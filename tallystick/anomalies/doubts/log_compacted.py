@@ -7,18 +7,18 @@ The same hole on a topic that only deletes has no such excuse: unexplained_gap (
 
 from collections.abc import Iterator
 
-from tallystick.matching.evidence import Evidence
+from tallystick.model.census_values import PartitionCensus
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 
 
-def log_compacted(evidence: Evidence) -> Iterator[DoubtFound]:
+def log_compacted(census: tuple[PartitionCensus, ...]) -> Iterator[DoubtFound]:
     """One per partition with holes."""
-    for census in evidence.census:
-        if census.compacted:
+    for part in census:
+        if part.compacted:
             yield DoubtFound(
                 doubt=Doubt.LOG_COMPACTED,
-                sentence=f"{census.topic}[{census.partition}]: {census.compacted} offsets of "
-                f"{census.kafka_offset_start} to {census.kafka_offset_end} were compacted away before they were read.",
-                details={"topic": census.topic, "partition": census.partition, "compacted": census.compacted},
+                sentence=f"{part.topic}[{part.partition}]: {part.compacted} offsets of "
+                f"{part.kafka_offset_start} to {part.kafka_offset_end} were compacted away before they were read.",
+                details={"topic": part.topic, "partition": part.partition, "compacted": part.compacted},
             )

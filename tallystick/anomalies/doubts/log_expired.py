@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator
 
-from tallystick.matching.evidence import Evidence
+from tallystick.kafka_cluster.state import ClusterState
+from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 
 
-def log_expired(evidence: Evidence) -> Iterator[DoubtFound]:
+def log_expired(cut: Cut, cluster: ClusterState) -> Iterator[DoubtFound]:
     """One per partition whose log start lies past the end of the previous cut, and whose log goes on there."""
-    for topic_slice in evidence.cut.topic_slices:
-        goes_on = evidence.surroundings.discontinuity_of(evidence.cut, topic_slice) is None
+    for topic_slice in cut.topic_slices:
+        goes_on = cluster.discontinuity_of(cut, topic_slice) is None
         if topic_slice.expired and goes_on:
             part, start = topic_slice.offsets.topic_partition, topic_slice.offsets.kafka_offset_start
             end = start + topic_slice.expired

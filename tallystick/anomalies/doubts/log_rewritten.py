@@ -7,14 +7,14 @@ was created again (R2), nor for a compacting topic, whose cleaner writes batches
 
 from collections.abc import Iterator
 
-from tallystick.matching.evidence import Evidence
+from tallystick.kafka_cluster.state import ClusterState
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 
 
-def log_rewritten(evidence: Evidence) -> Iterator[DoubtFound]:
+def log_rewritten(cluster: ClusterState) -> Iterator[DoubtFound]:
     """One per partition, with the first batch that differs."""
-    rewritten = evidence.surroundings.rewritten
+    rewritten = cluster.rewritten
     for part in sorted({one.topic_partition for one in rewritten}):
         batches = [one for one in rewritten if one.topic_partition == part]
         first = min(batches, key=lambda one: one.kafka_offset)

@@ -7,27 +7,28 @@ reads some of the same offsets, and must see the same bytes there.
 
 from collections.abc import Iterator
 
-from tallystick.matching.evidence import Evidence
+from tallystick.matching.evidence import ScanOddities
+from tallystick.model.census_values import PartitionCensus
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 
 
-def readers_disagree(evidence: Evidence) -> Iterator[DoubtFound]:
+def readers_disagree(census: tuple[PartitionCensus, ...], oddities: ScanOddities) -> Iterator[DoubtFound]:
     """One per partition, and one per second reading; a partition that Spark did not count disagrees too."""
-    for census in evidence.census:
-        if census.spark_rows != census.readable_records:
+    for part in census:
+        if part.spark_rows != part.readable_records:
             yield DoubtFound(
                 doubt=Doubt.READERS_DISAGREE,
-                sentence=f"{census.topic}[{census.partition}]: Spark read {census.spark_rows} records, "
-                f"the census counts {census.readable_records} that a read_committed reader may see.",
+                sentence=f"{part.topic}[{part.partition}]: Spark read {part.spark_rows} records, "
+                f"the census counts {part.readable_records} that a read_committed reader may see.",
                 details={
-                    "topic": census.topic,
-                    "partition": census.partition,
-                    "spark_rows": census.spark_rows,
-                    "census_rows": census.readable_records,
+                    "topic": part.topic,
+                    "partition": part.partition,
+                    "spark_rows": part.spark_rows,
+                    "census_rows": part.readable_records,
                 },
             )
-    for reading in evidence.second_readings:
+    for reading in oddities.second_readings:
         if not reading.is_same:
             offsets = reading.offsets
             yield DoubtFound(

@@ -7,16 +7,17 @@ duplicate.
 
 from collections.abc import Iterator
 
-from tallystick.matching.evidence import Evidence
+from tallystick.contract.contract import Contract
+from tallystick.matching.evidence import ScanOddities
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 
 
-def row_ids_repeat(evidence: Evidence) -> Iterator[DoubtFound]:
+def row_ids_repeat(contract: Contract, oddities: ScanOddities) -> Iterator[DoubtFound]:
     """One for all of them, with the first few ids."""
-    repeated = evidence.repeated_row_ids
+    repeated = oddities.repeated_row_ids
     if repeated:
-        column = evidence.contract.ledger.columns.row_id
+        column = contract.ledger.columns.row_id
         named = ", ".join(one or "NULL" for one in repeated)
         yield DoubtFound(
             doubt=Doubt.ROW_IDS_REPEAT,

@@ -6,18 +6,18 @@ still: its offsets mean other records than they did. Not to be mistaken for a lo
 
 from collections.abc import Iterator
 
-from tallystick.matching.evidence import Evidence
-from tallystick.model.cut import Discontinuity, TopicSlice
+from tallystick.kafka_cluster.state import ClusterState
+from tallystick.model.cut import Cut, Discontinuity, TopicSlice
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 
 
-def topic_recreated(evidence: Evidence) -> Iterator[DoubtFound]:
+def topic_recreated(cut: Cut, cluster: ClusterState) -> Iterator[DoubtFound]:
     """One per topic, in this run and in every later one."""
-    topics = [part.offsets.topic for part in _broken_off(evidence, Discontinuity.RECREATED)]
+    topics = [part.offsets.topic for part in _broken_off(cut, cluster, Discontinuity.RECREATED)]
     for topic in sorted(set(topics)):
-        old = next(part for part in evidence.cut.topic_slices if part.offsets.topic == topic).snapshot.topic_id
-        now = next((one for one in evidence.surroundings.partitions_before if one.topic == topic), None)
+        old = next(part for part in cut.topic_slices if part.offsets.topic == topic).snapshot.topic_id
+        now = next((one for one in cluster.partitions_before if one.topic == topic), None)
         new = now.topic_id if now else ""
         yield DoubtFound(
             doubt=Doubt.TOPIC_RECREATED,
@@ -27,13 +27,13 @@ def topic_recreated(evidence: Evidence) -> Iterator[DoubtFound]:
         )
 
 
-def log_truncated(evidence: Evidence) -> Iterator[DoubtFound]:
+def log_truncated(cut: Cut, cluster: ClusterState) -> Iterator[DoubtFound]:
     """One per partition, until its log has grown past the books' end again; then log_rewritten tells."""
-    for topic_slice in _broken_off(evidence, Discontinuity.TRUNCATED):
+    for topic_slice in _broken_off(cut, cluster, Discontinuity.TRUNCATED):
         part, end = topic_slice.offsets.topic_partition, topic_slice.offsets.kafka_offset_end
         high_watermark = min(
             one.high_watermark
-            for one in (topic_slice.snapshot, *evidence.surroundings.partitions_before)
+            for one in (topic_slice.snapshot, *cluster.partitions_before)
             if one.topic_partition == part
         )
         yield DoubtFound(
@@ -50,7 +50,5 @@ def log_truncated(evidence: Evidence) -> Iterator[DoubtFound]:
         )
 
 
-def _broken_off(evidence: Evidence, why: Discontinuity) -> list[TopicSlice]:
-    return [
-        part for part in evidence.cut.topic_slices if evidence.surroundings.discontinuity_of(evidence.cut, part) is why
-    ]
+def _broken_off(cut: Cut, cluster: ClusterState, why: Discontinuity) -> list[TopicSlice]:
+    return [part for part in cut.topic_slices if cluster.discontinuity_of(cut, part) is why]

@@ -6,19 +6,19 @@ a high watermark that grows, a log start that stays below the slice, a partition
 
 from collections.abc import Iterator
 
-from tallystick.matching.evidence import Evidence
-from tallystick.model.cut import PartitionSnapshot, TopicSlice
+from tallystick.kafka_cluster.state import ClusterState
+from tallystick.model.cut import Cut, PartitionSnapshot, TopicSlice
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 from tallystick.model.offsets import TopicPartition
 
 
-def torn_cut(evidence: Evidence) -> Iterator[DoubtFound]:
+def torn_cut(cut: Cut, cluster: ClusterState) -> Iterator[DoubtFound]:
     """One per partition that came, went, or lost some of what was being read."""
-    around = evidence.surroundings
+    around = cluster
     before = {part.topic_partition: part for part in around.partitions_before}
     after = {part.topic_partition: part for part in around.partitions_after}
-    slices = {part.offsets.topic_partition: part for part in evidence.cut.topic_slices}
+    slices = {part.offsets.topic_partition: part for part in cut.topic_slices}
     if not before or not after:
         return
     for part in sorted({*before, *after}):

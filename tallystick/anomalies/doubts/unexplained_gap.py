@@ -2,18 +2,19 @@
 
 from collections.abc import Iterator
 
-from tallystick.matching.evidence import Evidence
+from tallystick.model.census_values import PartitionCensus
+from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 
 
-def unexplained_gap(evidence: Evidence) -> Iterator[DoubtFound]:
+def unexplained_gap(cut: Cut, census: tuple[PartitionCensus, ...]) -> Iterator[DoubtFound]:
     """One per partition whose census does not add up, or that has no census at all."""
-    counted = {(census.topic, census.partition): census for census in evidence.census}
-    for topic_slice in evidence.cut.topic_slices:
+    counted = {(counts.topic, counts.partition): counts for counts in census}
+    for topic_slice in cut.topic_slices:
         part = topic_slice.offsets.topic_partition
-        census = counted.get((part.topic, part.partition))
-        unexplained = census.unexplained if census else len(topic_slice.readable)
+        counts = counted.get((part.topic, part.partition))
+        unexplained = counts.unexplained if counts else len(topic_slice.readable)
         if unexplained:
             yield DoubtFound(
                 doubt=Doubt.UNEXPLAINED_GAP,

@@ -2,20 +2,20 @@
 
 from collections.abc import Iterator
 
-from tallystick.matching.evidence import Evidence, UnreadableRecord
+from tallystick.matching.evidence import ScanOddities, UnreadableRecord
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 
 
-def unreadable_payload(evidence: Evidence) -> Iterator[DoubtFound]:
+def unreadable_payload(oddities: ScanOddities) -> Iterator[DoubtFound]:
     """Counts, where the first few lie and why they are none; never what they hold."""
-    if evidence.unreadable_count:
-        places = list(map(_place, evidence.unreadable_sample))
+    if oddities.unreadable_count:
+        places = list(map(_place, oddities.unreadable_sample))
         yield DoubtFound(
             doubt=Doubt.UNREADABLE_PAYLOAD,
-            sentence=f"{evidence.unreadable_count} committed records are not the JSON object the contract describes "
+            sentence=f"{oddities.unreadable_count} committed records are not the JSON object the contract describes "
             f"(first: {'; '.join(places)}).",
-            details={"records": evidence.unreadable_count, "places": places},
+            details={"records": oddities.unreadable_count, "places": places},
         )
 
 

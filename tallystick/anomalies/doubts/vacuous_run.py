@@ -2,22 +2,27 @@
 
 from collections.abc import Iterator
 
-from tallystick.matching.evidence import Evidence
+from tallystick.contract.contract import Contract
+from tallystick.matching.evidence import SideTotals
+from tallystick.matching.match_case import MatchResult
+from tallystick.model.census_values import PartitionCensus
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 
 
-def vacuous_run(evidence: Evidence) -> Iterator[DoubtFound]:
+def vacuous_run(
+    contract: Contract, census: tuple[PartitionCensus, ...], totals: SideTotals, outcomes: tuple[MatchResult, ...]
+) -> Iterator[DoubtFound]:
     """A side without a row, and nothing that came in found its partner among the open items either.
 
     Two empty sides pass only where the contract says `empty: allowed` and a census was taken.
     """
-    topic, ledger = evidence.topic_rows, evidence.ledger_rows
+    topic, ledger = totals.topic_rows, totals.ledger_rows
     if topic and ledger:
         return
-    if (topic or ledger) and any(outcome.matched for outcome in evidence.outcomes):
+    if (topic or ledger) and any(outcome.matched for outcome in outcomes):
         return
-    if not topic and not ledger and evidence.contract.empty == "allowed" and evidence.census:
+    if not topic and not ledger and contract.empty == "allowed" and census:
         return
     yield DoubtFound(
         doubt=Doubt.VACUOUS_RUN,

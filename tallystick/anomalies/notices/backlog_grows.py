@@ -14,15 +14,18 @@ from tallystick.anomalies.notices.cursor_stopped import (
     trail_details,
     unit_text,
 )
+from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.cursor_progress import WINDOWS_MIN
-from tallystick.matching.evidence import Evidence
+from tallystick.kafka_cluster.state import ClusterState
+from tallystick.matching.evidence import LookedUp
+from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import NoticeFound
 
 
-def backlog_grows(evidence: Evidence) -> Iterator[NoticeFound]:
+def backlog_grows(contract: Contract, cut: Cut, looked_up: LookedUp, cluster: ClusterState) -> Iterator[NoticeFound]:
     """One per side."""
-    for trail in held_trails(evidence):
+    for trail in held_trails(contract, cut, cluster):
         windows = trail.windows_growing
         if windows >= WINDOWS_MIN and trail.windows_stopped < WINDOWS_MIN:
             before = trail.positions[-windows - 1].waits
@@ -30,7 +33,7 @@ def backlog_grows(evidence: Evidence) -> Iterator[NoticeFound]:
                 notice=Notice.BACKLOG_GROWS,
                 sentence=f"{side_text(trail)}: what waits behind the cursor has grown in each of "
                 f"{since_text(trail, windows)}: from {before:,} to {trail.now.waits:,} {unit_text(trail)}. "
-                f"{holder_text(evidence, trail)} holds it.",
+                f"{holder_text(cut, looked_up, cluster, trail)} holds it.",
                 pages=True,
-                details=trail_details(evidence, trail, windows),
+                details=trail_details(cut, looked_up, cluster, trail, windows),
             )

@@ -9,33 +9,36 @@ from collections.abc import Iterator
 from typing import Any
 
 from tallystick.anomalies.doubts.held import describe_holder, describe_horizon_holder, holder_of
+from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.cursor_progress import LOOK_BACK_CUTS, WINDOWS_MIN, Trail, trails
-from tallystick.matching.evidence import Evidence
+from tallystick.kafka_cluster.state import ClusterState
+from tallystick.matching.evidence import LookedUp
+from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import NoticeFound
 from tallystick.text.plain import format_time
 
 
-def cursor_stopped(evidence: Evidence) -> Iterator[NoticeFound]:
+def cursor_stopped(contract: Contract, cut: Cut, looked_up: LookedUp, cluster: ClusterState) -> Iterator[NoticeFound]:
     """One per side."""
-    for trail in held_trails(evidence):
+    for trail in held_trails(contract, cut, cluster):
         if trail.windows_stopped >= WINDOWS_MIN:
             yield NoticeFound(
                 notice=Notice.CURSOR_STOPPED,
                 sentence=f"{side_text(trail)}: the cursor has stood at {trail.now.cursor} for "
                 f"{since_text(trail, trail.windows_stopped)}. {trail.now.waits:,} {unit_text(trail)} wait behind it: "
-                f"{holder_text(evidence, trail)} holds it.",
+                f"{holder_text(cut, looked_up, cluster, trail)} holds it.",
                 pages=True,
-                details=trail_details(evidence, trail, trail.windows_stopped),
+                details=trail_details(cut, looked_up, cluster, trail, trail.windows_stopped),
             )
 
 
-def held_trails(evidence: Evidence) -> Iterator[Trail]:
+def held_trails(contract: Contract, cut: Cut, cluster: ClusterState) -> Iterator[Trail]:
     """One per side that somebody may hold. An overlap or a time of rest holds a ledger back by the contract's own word,
     also while it is idle.
     """
-    for trail in trails(evidence.cut, evidence.surroundings):
-        if trail.topic_partition is not None or not evidence.contract.ledger.waits_by_rule:
+    for trail in trails(cut, cluster):
+        if trail.topic_partition is not None or not contract.ledger.waits_by_rule:
             yield trail
 
 
@@ -53,18 +56,18 @@ def since_text(trail: Trail, windows: int) -> str:
     return f"{windows} windows, since {began}{' or earlier' if windows >= LOOK_BACK_CUTS else ''}"
 
 
-def holder_text(evidence: Evidence, trail: Trail) -> str:
+def holder_text(cut: Cut, looked_up: LookedUp, cluster: ClusterState, trail: Trail) -> str:
     """Who holds the side now, as far as anybody knows."""
     if trail.topic_partition is None:
-        return describe_horizon_holder(evidence.horizon_holder)
-    slices = {part.offsets.topic_partition: part for part in evidence.cut.topic_slices}
+        return describe_horizon_holder(looked_up.horizon_holder)
+    slices = {part.offsets.topic_partition: part for part in cut.topic_slices}
     held = slices[trail.topic_partition]
     if held.held_by_replication and not held.held_by_transaction:
         return "a log that too few replicas have"
-    return describe_holder(holder_of(evidence, held))
+    return describe_holder(holder_of(cluster, held))
 
 
-def trail_details(evidence: Evidence, trail: Trail, windows: int) -> dict[str, Any]:
+def trail_details(cut: Cut, looked_up: LookedUp, cluster: ClusterState, trail: Trail, windows: int) -> dict[str, Any]:
     """The figures. Unit: offsets, and of the ledger database transaction ids. behind: per window, oldest first."""
     first = trail.positions[-windows]
     return {
@@ -76,5 +79,5 @@ def trail_details(evidence: Evidence, trail: Trail, windows: int) -> dict[str, A
         "windows": windows,
         "since_utc": format_time(first.window_start_utc),
         "since_cut": first.cut_n,
-        "holder": holder_text(evidence, trail),
+        "holder": holder_text(cut, looked_up, cluster, trail),
     }

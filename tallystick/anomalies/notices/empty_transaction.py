@@ -7,14 +7,14 @@ Counted, no break. Not to be mistaken for a marker whose data lies before the wi
 
 from collections.abc import Iterator
 
-from tallystick.matching.evidence import Evidence
+from tallystick.model.census_values import PartitionCensus
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import NoticeFound
 
 
-def empty_transaction(evidence: Evidence) -> Iterator[NoticeFound]:
+def empty_transaction(census: tuple[PartitionCensus, ...]) -> Iterator[NoticeFound]:
     """One notice for all partitions."""
-    empty = {f"{part.topic}[{part.partition}]": part.empty_transactions for part in evidence.census}
+    empty = {f"{part.topic}[{part.partition}]": part.empty_transactions for part in census}
     count = sum(empty.values())
     if count:
         yield NoticeFound(

@@ -6,7 +6,8 @@ fires too early or too late, and files, records or rows that the same clock date
 
 from collections.abc import Iterator
 
-from tallystick.matching.evidence import Evidence
+from tallystick.contract.contract import Contract
+from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import NoticeFound
 
@@ -14,10 +15,10 @@ _SHARE_OF_GRACE = 10
 """A tenth of the contract's grace: so much of what is granted to partners the host would have taken away."""
 
 
-def host_clock_off(evidence: Evidence) -> Iterator[NoticeFound]:
+def host_clock_off(contract: Contract, cut: Cut) -> Iterator[NoticeFound]:
     """Tell of a host that is off by more than a tenth of the contract's own grace, and by a second at least."""
-    ahead_ms = evidence.cut.host_ahead_ms
-    allowed_ms = max(1, evidence.contract.partner_grace_seconds / _SHARE_OF_GRACE) * 1000
+    ahead_ms = cut.host_ahead_ms
+    allowed_ms = max(1, contract.partner_grace_seconds / _SHARE_OF_GRACE) * 1000
     if ahead_ms is None or abs(ahead_ms) <= allowed_ms:
         return
     yield NoticeFound(

@@ -7,19 +7,19 @@ whose row was read from an open transaction, since its event was there all along
 
 from collections.abc import Iterator
 
-from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import Entry
+from tallystick.matching.match_case import Entry, MatchResult
+from tallystick.model.cut import Cut
 from tallystick.model.finding_names import BreakClass, Notice
 from tallystick.model.findings import NoticeFound
 from tallystick.model.open_item import ItemState
 
 
-def late_partner(evidence: Evidence) -> Iterator[NoticeFound]:
+def late_partner(cut: Cut, outcomes: tuple[MatchResult, ...]) -> Iterator[NoticeFound]:
     """One notice per run. lateness: seconds from the deadline to the end of this window, at most."""
-    late = [copy for outcome in evidence.outcomes for pair in outcome.matched for copy in pair if was_alone(copy)]
+    late = [copy for outcome in outcomes for pair in outcome.matched for copy in pair if was_alone(copy)]
     if late:
         first_due = min(copy.carried.due_utc for copy in late if copy.carried)
-        lateness = int((evidence.cut.marked_at_utc - first_due).total_seconds())
+        lateness = int((cut.marked_at_utc - first_due).total_seconds())
         yield NoticeFound(
             notice=Notice.LATE_PARTNER,
             sentence=f"{len(late)} items found their partner after their deadline, the latest up to {lateness} s late.",

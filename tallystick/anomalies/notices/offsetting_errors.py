@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import chain
 
-from tallystick.matching.evidence import Evidence
+from tallystick.matching.evidence import SideTotals, UnmatchedItems
 from tallystick.matching.match_case import Entry, MatchStatus, UnmatchedItem
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import Money, NoticeFound, total_money
@@ -20,12 +20,12 @@ _PROVEN = (
 )
 
 
-def offsetting_errors(evidence: Evidence) -> Iterator[NoticeFound]:
+def offsetting_errors(totals: SideTotals, unmatched: UnmatchedItems) -> Iterator[NoticeFound]:
     """Currencies in which this run's proven errors, topic minus ledger, add up to exactly nothing.
 
     An error that both sides share (a copy that the other side followed) changes no difference and is none of them.
     """
-    effects = [effect for residue in _proven(evidence) if (effect := _effect(residue))]
+    effects = [effect for residue in _proven(unmatched) if (effect := _effect(residue))]
     net = total_money(chain.from_iterable(effect.items() for effect in effects))
     cancelled = [currency for currency, amount in net.items() if amount == 0 and currency]
     if cancelled:
@@ -43,16 +43,16 @@ def offsetting_errors(evidence: Evidence) -> Iterator[NoticeFound]:
             details={
                 "errors": count,
                 "moved_minor": moved,
-                "topic_total_minor": {currency: evidence.topic_money.get(currency, 0) for currency in cancelled},
-                "ledger_total_minor": {currency: evidence.ledger_money.get(currency, 0) for currency in cancelled},
+                "topic_total_minor": {currency: totals.topic_money.get(currency, 0) for currency in cancelled},
+                "ledger_total_minor": {currency: totals.ledger_money.get(currency, 0) for currency in cancelled},
             },
         )
 
 
-def _proven(evidence: Evidence) -> Iterator[UnmatchedItem]:
+def _proven(unmatched: UnmatchedItems) -> Iterator[UnmatchedItem]:
     for fate in _PROVEN:
         for side in ItemSide.TOPIC, ItemSide.LEDGER:
-            yield from evidence.residues(fate, side)
+            yield from unmatched.of(fate, side)
 
 
 def _effect(residue: UnmatchedItem) -> Money:

@@ -8,17 +8,17 @@ anybody can say.
 from collections.abc import Iterator
 
 from tallystick.anomalies.notices.late_partner import was_alone
-from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import Entry
+from tallystick.matching.match_case import Entry, MatchResult
+from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import NoticeFound
 
 
-def paired_across_windows(evidence: Evidence) -> Iterator[NoticeFound]:
+def paired_across_windows(cut: Cut, outcomes: tuple[MatchResult, ...]) -> Iterator[NoticeFound]:
     """One notice per run."""
     across = sum(
-        _first_seen(evidence, topic) != _first_seen(evidence, ledger) and not (was_alone(topic) or was_alone(ledger))
-        for outcome in evidence.outcomes
+        _first_seen(cut, topic) != _first_seen(cut, ledger) and not (was_alone(topic) or was_alone(ledger))
+        for outcome in outcomes
         for topic, ledger in outcome.matched
     )
     if across:
@@ -29,5 +29,5 @@ def paired_across_windows(evidence: Evidence) -> Iterator[NoticeFound]:
         )
 
 
-def _first_seen(evidence: Evidence, copy: Entry) -> int:
-    return copy.carried.first_seen_cut if copy.carried else evidence.cut.n
+def _first_seen(cut: Cut, copy: Entry) -> int:
+    return copy.carried.first_seen_cut if copy.carried else cut.n

@@ -10,21 +10,24 @@ allowed on a topic that has replicas to elect. All else, a single broker without
 from collections.abc import Iterator
 from dataclasses import asdict
 
+from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.config_check import CONTRACT, CheckResult, posture
-from tallystick.matching.evidence import Evidence
+from tallystick.kafka_cluster.state import ClusterState
+from tallystick.model.census_values import PartitionCensus
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import NoticeFound
 
 
-def promise_at_risk(evidence: Evidence) -> Iterator[NoticeFound]:
+def promise_at_risk(
+    contract: Contract, census: tuple[PartitionCensus, ...], cluster: ClusterState
+) -> Iterator[NoticeFound]:
     """One per run, with every line at risk."""
-    around = evidence.surroundings
     lines = posture(
-        evidence.contract,
-        topics=around.topic_settings,
-        broker=around.broker_settings,
-        census=evidence.census,
-        server_proofs=around.server_proofs,
+        contract,
+        topics=cluster.topic_settings,
+        broker=cluster.broker_settings,
+        census=census,
+        server_proofs=cluster.server_proofs,
     )
     at_risk = [line for line in lines if line.standing is CheckResult.AT_RISK and line.scope != CONTRACT]
     if at_risk:

@@ -6,14 +6,14 @@ as numbers, so 12.5 against 12.50 is no difference at all.
 
 from collections.abc import Iterator
 
-from tallystick.matching.evidence import Evidence
+from tallystick.matching.evidence import ScanOddities
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import NoticeFound
 
 
-def representation_differs(evidence: Evidence) -> Iterator[NoticeFound]:
+def representation_differs(oddities: ScanOddities) -> Iterator[NoticeFound]:
     """How many; the rule that makes them equal."""
-    count = evidence.differently_written
+    count = oddities.differently_written
     if count:
         yield NoticeFound(
             notice=Notice.REPRESENTATION_DIFFERS,

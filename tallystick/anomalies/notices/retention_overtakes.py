@@ -7,21 +7,22 @@ no verdict; it pages. Not to be mistaken for log_expired, which comes too late.
 from collections.abc import Iterator
 from datetime import timedelta
 
+from tallystick.contract.contract import Contract
 from tallystick.contract.verdict_deadline import next_firing
-from tallystick.matching.evidence import Evidence
+from tallystick.kafka_cluster.state import ClusterState
+from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import NoticeFound
 from tallystick.text.plain import format_time
 
 
-def retention_overtakes(evidence: Evidence) -> Iterator[NoticeFound]:
+def retention_overtakes(contract: Contract, cut: Cut, cluster: ClusterState) -> Iterator[NoticeFound]:
     """One per partition. The next run begins when the schedule fires again, and is through a settle timeout later."""
-    cut, expiries = evidence.cut, evidence.surroundings.expiries
-    if not expiries:
+    if not cluster.expiries:
         return
-    next_run_utc = next_firing(evidence.contract.schedule, cut.now_utc)
-    read_by_utc = next_run_utc + evidence.contract.settle_timeout
-    for one in expiries:
+    next_run_utc = next_firing(contract.schedule, cut.now_utc)
+    read_by_utc = next_run_utc + contract.settle_timeout
+    for one in cluster.expiries:
         if one.expires_utc < read_by_utc:
             part, expires = one.topic_partition, _in(one.expires_utc - cut.now_utc)
             yield NoticeFound(

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from math import ceil, floor
 
-from tallystick.matching.evidence import Evidence, RecordTimes
+from tallystick.contract.contract import Contract
+from tallystick.matching.evidence import EarlierRun, RecordTimes, ScanOddities
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import NoticeFound
@@ -19,15 +20,15 @@ from tallystick.model.offsets import TopicPartition
 from tallystick.text.plain import format_time
 
 
-def timestamp_skew(evidence: Evidence) -> Iterator[NoticeFound]:
+def timestamp_skew(contract: Contract, earlier: EarlierRun, oddities: ScanOddities) -> Iterator[NoticeFound]:
     """Counts and extremes per partition. No slice is cut by timestamps, so nothing else depends on them."""
-    found = [(times, _early(times, evidence.previous_cut)) for times in evidence.record_times]
+    found = [(times, _early(times, earlier.cut)) for times in oddities.record_times]
     skewed = [(times, early) for times, early in found if early or times.late]
     if skewed:
         early, late = sum(early for _, early in skewed), sum(times.late for times, _ in skewed)
         earliest = _moment_text(min(times.earliest_ms for times, _ in skewed))
         latest = _moment_text(max(times.latest_ms for times, _ in skewed))
-        tolerance = evidence.contract.timestamp_tolerance_seconds
+        tolerance = contract.timestamp_tolerance_seconds
         yield NoticeFound(
             notice=Notice.TIMESTAMP_SKEW,
             sentence=f"{early + late:,} records carry timestamps outside their window: {early:,} too early, {late:,} "

@@ -6,18 +6,22 @@ Harm is a break of its own: a row of an aborted or still open event.
 from collections.abc import Iterator
 
 from tallystick.anomalies.breaks.aborted_read import was_aborted_only
-from tallystick.matching.evidence import Evidence
+from tallystick.contract.contract import Contract
+from tallystick.matching.evidence import UnmatchedItems
 from tallystick.matching.match_case import MatchStatus
+from tallystick.model.census_values import PartitionCensus
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import NoticeFound
 from tallystick.model.open_item import ItemSide
 
 
-def unfiltered_reader(evidence: Evidence) -> Iterator[NoticeFound]:
+def unfiltered_reader(
+    contract: Contract, census: tuple[PartitionCensus, ...], unmatched: UnmatchedItems
+) -> Iterator[NoticeFound]:
     """Whether any aborted record lay in the slice, by the census; nothing is told of a reader nobody declared."""
-    if evidence.contract.ledger.consumer_isolation != "read_uncommitted" or _did_harm(evidence):
+    if contract.ledger.consumer_isolation != "read_uncommitted" or _did_harm(unmatched):
         return
-    aborted = sum(part.aborted for part in evidence.census)
+    aborted = sum(part.aborted for part in census)
     harmless = (
         f"{aborted:,} aborted records lay in this window, and no row of them was found"
         if aborted
@@ -30,6 +34,6 @@ def unfiltered_reader(evidence: Evidence) -> Iterator[NoticeFound]:
     )
 
 
-def _did_harm(evidence: Evidence) -> bool:
-    rows = evidence.residues(MatchStatus.ORIGIN_ABSENT, ItemSide.LEDGER)
-    return any(map(was_aborted_only, rows)) or bool(evidence.residues(MatchStatus.ORIGIN_OPEN, ItemSide.LEDGER))
+def _did_harm(unmatched: UnmatchedItems) -> bool:
+    rows = unmatched.of(MatchStatus.ORIGIN_ABSENT, ItemSide.LEDGER)
+    return any(map(was_aborted_only, rows)) or bool(unmatched.of(MatchStatus.ORIGIN_OPEN, ItemSide.LEDGER))

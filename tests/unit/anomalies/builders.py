@@ -40,9 +40,7 @@ def bled(stray: Entry, *others: Entry) -> Evidence:
 
 def trailing(*earlier: tuple[int, int]) -> Evidence:
     """A slice that ends ten below its mark, and where the cuts before it ended: (cursor, mark), oldest first."""
-    return replace(
-        cut_with(slice_of(10, 20, mark=30)), surroundings=ClusterState(cursor_positions=positions_of(*earlier))
-    )
+    return replace(cut_with(slice_of(10, 20, mark=30)), cluster=ClusterState(cursor_positions=positions_of(*earlier)))
 
 
 def cut_with(topic_slice: object) -> Evidence:
@@ -51,7 +49,7 @@ def cut_with(topic_slice: object) -> Evidence:
 
 def around(before: PartitionSnapshot, after: PartitionSnapshot | None = None) -> Evidence:
     """The partition as it stood before the scan, and after it."""
-    return evidence_of(surroundings=ClusterState(partitions_before=(before,), partitions_after=(after or before,)))
+    return evidence_of(cluster=ClusterState(partitions_before=(before,), partitions_after=(after or before,)))
 
 
 CLEAN = evidence_of()

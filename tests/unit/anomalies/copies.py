@@ -1,6 +1,7 @@
 """Copies of one event, by whom each was written, and what is said of their being several."""
 
 from tallystick.anomalies.breaks.duplicate_in_topic import duplicate_in_topic
+from tallystick.anomalies.registry import findings_of
 from tallystick.kafka_log.record import LogRecord
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
@@ -16,7 +17,7 @@ def written(copy: object = COPY, **by: object) -> LogRecord:
 
 
 def doubled_in_topic(*copies: object, **about: object) -> list[Break]:
-    return list(duplicate_in_topic(evidence_of(*copies, **about)))
+    return list(findings_of(duplicate_in_topic, evidence_of(*copies, **about)))
 
 
 def item_at(offset: int, topic: str = TOPIC) -> str:

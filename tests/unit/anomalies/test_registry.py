@@ -9,9 +9,9 @@ from tests.unit.anomalies.planted import found_in, planted_beside, verdict_of
 
 
 def test_every_name_of_the_registry_has_its_pair() -> None:
-    files = {rule.judge.__module__: planted_beside(rule.judge.__module__) for rule in RULES}
+    files = {rule.rule.__module__: planted_beside(rule.rule.__module__) for rule in RULES}
     for rule in RULES:
-        assert set(rule.names) <= set(files[rule.judge.__module__])
+        assert set(rule.names) <= set(files[rule.rule.__module__])
     planted = [name for names in files.values() for name in names]
     assert sorted(planted) == sorted(name for rule in RULES for name in rule.names)
 

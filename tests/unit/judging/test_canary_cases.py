@@ -22,7 +22,7 @@ def test_a_rule_that_is_left_out_is_missed(rule: AnomalyRule) -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.names[0])
 def test_a_rule_that_fires_on_everything_is_told_by_its_twin_or_by_the_others(rule: AnomalyRule) -> None:
-    always = AnomalyRule(names=rule.names, letters=rule.letters, judge=lambda _: rule.judge(firing(rule)))
+    always = AnomalyRule(names=rule.names, letters=rule.letters, rule=lambda: rule.judge(firing(rule)))
     for contract in (contract_of(L2T), contract_of(T2L)):
         assert missed_in(contract, [always if one is rule else one for one in RULES])
 

@@ -32,6 +32,7 @@ from tests.unit.builders import (
     row,
     seen,
     slice_of,
+    with_facts,
 )
 from tests.unit.in_memory_books import Books
 from tests.unit.judging.results import judged
@@ -190,10 +191,10 @@ def test_the_digest_does_not_depend_on_who_held_a_side_or_on_what_the_look_ups_a
     held = evidence_of(cut=cut_of(slice_of(10, 20, mark=27), ledger_slice=ledger_slice_of(200, 300, mark=301)))
     assert digest(held) == digest(held, look_ups={"older_rows": 3})
     assert digest(held) == digest(
-        replace(held, horizon_holder=HorizonHolder(position=300, holder="session 7", since=NOON))
+        with_facts(held, horizon_holder=HorizonHolder(position=300, holder="session 7", since=NOON))
     )
     moved = replace(held.cut.ledger_slice, snapshot=ledger_at(999))
-    assert digest(held) == digest(replace(held, cut=replace(held.cut, ledger_slice=moved), previous_ledger=None))
+    assert digest(held) == digest(with_facts(held, cut=replace(held.cut, ledger_slice=moved), previous_ledger=None))
 
 
 BEFORE = evidence_of(row(1))
@@ -207,7 +208,7 @@ BEFORE = evidence_of(row(1))
         pytest.param(evidence_of(row(1), cut=cut_of(ledger_slice=ledger_slice_of(200, 301))), id="other ids"),
         pytest.param(evidence_of(row(1, "ev-2")), id="another break"),
         pytest.param(evidence_of(row(1), deadlines=deadlines_of(now_utc=NOON)), id="another verdict"),
-        pytest.param(replace(BEFORE, topic_rows=8), id="another count"),
+        pytest.param(with_facts(BEFORE, topic_rows=8), id="another count"),
         pytest.param(replace(BEFORE, census=()), id="another census"),
         pytest.param(replace(BEFORE, contract=contract_of(version=2)), id="another contract"),
     ],
@@ -229,7 +230,7 @@ def test_the_digest_changes_with_the_bytes_that_were_read() -> None:
 
 
 def test_a_doubt_is_part_of_the_digest() -> None:
-    gap = replace(BEFORE, previous_ledger=ledger_at(200, timeline=2))
+    gap = with_facts(BEFORE, previous_ledger=ledger_at(200, timeline=2))
     assert isinstance(judged(gap).doubts[0], DoubtFound)
     assert digest(BEFORE) != digest(gap)
 

@@ -46,7 +46,7 @@ def test_the_newest_rows_of_an_idle_or_young_ledger_that_wait_by_the_contracts_o
 ) -> None:
     plain = evidence_of(
         cut=cut_of(ledger_slice=ledger_slice_of(200, 300, mark=310)),
-        surroundings=ClusterState(cursor_positions=positions_of(*earlier, side=None)),
+        cluster=ClusterState(cursor_positions=positions_of(*earlier, side=None)),
     )
     grows = {"kind": "jdbc", "connection": "l", "table": "main.posting", "order_by": "entry_id", "overlap": 10}
     assert len(progress_notices(plain)) == 1

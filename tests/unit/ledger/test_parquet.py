@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.anomalies.doubts.ledger_changed import ledger_rewritten
+from tallystick.anomalies.registry import findings_of
 from tallystick.contract.ledger import LedgerColumns, LedgerSection
 from tallystick.kafka_cluster.state import ClusterState
 from tallystick.ledger.parquet import ParquetLedger, changes, fix_files, known_files
@@ -88,13 +89,15 @@ def test_a_file_changed_where_its_size_or_its_moment_did(change: dict[str, int])
 
 def test_a_changed_file_is_a_doubt_that_says_what_it_was_and_what_it_is() -> None:
     gone = FileChange(before=file_of("a.parquet", 5_000, size=1_234), after=None)
-    (doubt,) = ledger_rewritten(evidence_of(cut=cut_of(ledger_slice=replace(ledger_slice_of(1, 2), changed=(gone,)))))
+    (doubt,) = findings_of(
+        ledger_rewritten, evidence_of(cut=cut_of(ledger_slice=replace(ledger_slice_of(1, 2), changed=(gone,))))
+    )
     assert doubt.doubt is Doubt.LEDGER_REWRITTEN
     assert "1 file that a cut had taken changed: a.parquet had 1,234 bytes of 1970-01-01 00:00:05" in doubt.sentence
     assert "now nothing" in doubt.sentence
-    (since,) = ledger_rewritten(evidence_of(surroundings=ClusterState(ledger_files=(gone,) * 7)))
+    (since,) = findings_of(ledger_rewritten, evidence_of(cluster=ClusterState(ledger_files=(gone,) * 7)))
     assert since.sentence.count("a.parquet had") == 5
-    assert list(ledger_rewritten(evidence_of())) == []
+    assert list(findings_of(ledger_rewritten, evidence_of())) == []
 
 
 def test_an_empty_slice_takes_no_file_unless_the_books_begin_there() -> None:

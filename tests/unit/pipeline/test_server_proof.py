@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tallystick.anomalies.notices.promise_at_risk import promise_at_risk
+from tallystick.anomalies.registry import findings_of
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.kafka_cluster.config_check import CheckResult, posture
 from tallystick.kafka_cluster.state import ClusterState, ServerProof
@@ -158,8 +159,8 @@ def test_an_account_of_airflow_in_clear_text_is_at_risk() -> None:
 
 def test_a_run_over_clear_text_is_told_of_and_pages_nobody() -> None:
     plain = ServerProof(connection="kafka_billing", setting="security.protocol", value="PLAINTEXT", needs="SSL")
-    (found,) = promise_at_risk(evidence_of(surroundings=ClusterState(server_proofs=(plain,))))
+    (found,) = findings_of(promise_at_risk, evidence_of(cluster=ClusterState(server_proofs=(plain,))))
     assert found.sentence == "1 setting does not keep what exactly-once needs: security.protocol."
     assert not found.pages
     here = ServerProof(connection="k", setting="security.protocol", value="PLAINTEXT", needs="SSL", is_local=True)
-    assert list(promise_at_risk(evidence_of(surroundings=ClusterState(server_proofs=(here,))))) == []
+    assert list(findings_of(promise_at_risk, evidence_of(cluster=ClusterState(server_proofs=(here,))))) == []

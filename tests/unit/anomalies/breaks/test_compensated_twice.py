@@ -2,6 +2,7 @@
 
 from tallystick.anomalies.breaks.compensated_twice import compensated_twice
 from tallystick.anomalies.breaks.duplicate_in_topic import duplicate_in_topic
+from tallystick.anomalies.registry import findings_of
 from tallystick.kafka_log.record import LogRecord
 from tallystick.model.finding_names import BreakClass
 from tests.unit.anomalies.builders import COPY, ORIGINAL, by_action, doubled
@@ -35,7 +36,10 @@ def doubled_classes(*records: LogRecord) -> list[BreakClass]:
     copies = [event(11 + number) for number in range(len(records))]
     identities = {copy.item_id: record for copy, record in zip(copies, records, strict=True)}
     evidence = evidence_of(row(1), *copies, identities=identities)
-    return [one.break_class for one in (*duplicate_in_topic(evidence), *compensated_twice(evidence))]
+    return [
+        one.break_class
+        for one in (*findings_of(duplicate_in_topic, evidence), *findings_of(compensated_twice, evidence))
+    ]
 
 
 def test_one_action_that_stands_twice_is_compensated_twice_also_beside_the_original() -> None:
@@ -55,4 +59,4 @@ def test_one_action_of_two_keys_is_not() -> None:
     records = [by_action(written(producer_id=7), action) for action in ("a-1", "a-2", "a-1", "a-2")]
     identities = {copy.item_id: record for copy, record in zip(copies, records, strict=True)}
     evidence = evidence_of(row(1), row(2, key="ev-2"), *copies, identities=identities)
-    assert list(compensated_twice(evidence)) == []
+    assert list(findings_of(compensated_twice, evidence)) == []

@@ -34,7 +34,7 @@ def acted_at(executed_utc: datetime) -> Evidence:
     """A broken row whose event we published again, and that no run has cleared."""
     item = item_of(row(1), ItemState.BROKEN, break_id=UUID(int=1))
     action = ExecutedAction(action_id=UUID(int=2), executed_utc=executed_utc, item=item)
-    return evidence_of(surroundings=ClusterState(actions=(action,)))
+    return evidence_of(cluster=ClusterState(actions=(action,)))
 
 
 class TestPlanted(PlantedCases):
@@ -53,7 +53,7 @@ BROKEN_ROW = item_of(row(1), ItemState.BROKEN, reason="missing_in_topic_never_pr
 def repaired(*copies: Any, executed_utc: datetime = NOON - HOUR, **about: Any) -> Evidence:
     """A broken row of an earlier cut whose event we published again, and what this cut reads."""
     action = ExecutedAction(action_id=UUID(int=2), executed_utc=executed_utc, item=BROKEN_ROW)
-    return evidence_of(*copies, carried=[BROKEN_ROW], surroundings=ClusterState(actions=(action,)), **about)
+    return evidence_of(*copies, carried=[BROKEN_ROW], cluster=ClusterState(actions=(action,)), **about)
 
 
 def acted_on(copy: Any, reason: str, *copies: Any, **about: Any) -> Evidence:
@@ -61,7 +61,7 @@ def acted_on(copy: Any, reason: str, *copies: Any, **about: Any) -> Evidence:
     item = item_of(copy, ItemState.BROKEN, reason=reason, pairable=False, break_id=UUID(int=1))
     action = ExecutedAction(action_id=UUID(int=2), executed_utc=NOON - HOUR, item=item)
     carried = replace(copy, carried=item)
-    return evidence_of(carried, *copies, surroundings=ClusterState(actions=(action,)), **about)
+    return evidence_of(carried, *copies, cluster=ClusterState(actions=(action,)), **about)
 
 
 ZOMBIE, UNPOSTED, SECOND_ROW = "duplicate_in_topic_zombie", "missing_in_ledger", "duplicate_in_ledger"

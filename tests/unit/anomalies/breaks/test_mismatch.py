@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.anomalies.breaks.mismatch import amount_mismatch, currency_mismatch
+from tallystick.anomalies.registry import findings_of
 from tallystick.model.finding_names import BreakClass
 from tests.unit.anomalies.planted import Pair, PlantedCases, found_breaks
 from tests.unit.builders import L2T, LAW, T2L, event, evidence_of, row
@@ -104,6 +105,6 @@ def test_a_mismatch_is_not_paired_again_and_its_correction_is_a_second_copy() ->
 
 def test_a_row_without_a_comparable_amount_says_so() -> None:
     evidence = evidence_of(event(11), row(1, amount_minor=0, currency=""))
-    (found,) = amount_mismatch(evidence)
-    assert not list(currency_mismatch(evidence))
+    (found,) = findings_of(amount_mismatch, evidence)
+    assert not list(findings_of(currency_mismatch, evidence))
     assert "ledger:1 says no whole amount of a currency" in found.story

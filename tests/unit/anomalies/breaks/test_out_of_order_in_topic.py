@@ -1,13 +1,12 @@
 """O1: two events in another order than their sequence, and not an event that was sent again."""
 
-from dataclasses import replace
-
 from tallystick.anomalies.breaks.out_of_order_in_topic import out_of_order_in_topic
+from tallystick.anomalies.registry import findings_of
 from tallystick.matching.evidence import Evidence, OutOfOrderEvent
 from tallystick.matching.match_case import Entry, RecordLocation
 from tallystick.model.finding_names import BreakClass
 from tests.unit.anomalies.planted import Pair, PlantedCases
-from tests.unit.builders import IN_TOPIC, T2L, TOPIC, event, evidence_of, record_of, row, seen
+from tests.unit.builders import IN_TOPIC, T2L, TOPIC, event, evidence_of, record_of, row, seen, with_facts
 
 
 def with_late_sequence(*copies: Entry) -> Evidence:
@@ -63,7 +62,7 @@ def disordered(*events: OutOfOrderEvent, **changes: object) -> Evidence:
 
 
 def test_an_event_out_of_order_is_a_break_without_money() -> None:
-    (found,) = out_of_order_in_topic(disordered(late_event(12)))
+    (found,) = findings_of(out_of_order_in_topic, disordered(late_event(12)))
     assert (found.break_class, found.match_key) == (BreakClass.OUT_OF_ORDER_IN_TOPIC, "ev-1")
     assert (found.amount_minor, found.currency, found.copies) == (0, "", 1)
     assert found.story == (
@@ -75,27 +74,29 @@ def test_an_event_out_of_order_is_a_break_without_money() -> None:
 
 
 def test_where_not_all_events_out_of_order_are_named_each_says_how_many_there_are() -> None:
-    (found,) = out_of_order_in_topic(replace(disordered(late_event(12)), out_of_order_count=10_001))
+    (found,) = findings_of(out_of_order_in_topic, with_facts(disordered(late_event(12)), out_of_order_count=10_001))
     assert found.story.endswith(" The slice has 10,001 such events, of which the first 1 are named.")
 
 
 def test_it_says_who_wrote_the_event() -> None:
     late = event(12)
-    (found,) = out_of_order_in_topic(disordered(late_event(12), identities={late.item_id: record_of(late)}))
+    (found,) = findings_of(
+        out_of_order_in_topic, disordered(late_event(12), identities={late.item_id: record_of(late)})
+    )
     assert found.evidence["identity"]["producer_id"] == -1
 
 
 def test_each_place_out_of_order_is_a_break_of_its_own_and_the_same_in_every_run() -> None:
-    first, second = out_of_order_in_topic(disordered(late_event(12), late_event(13)))
+    first, second = findings_of(out_of_order_in_topic, disordered(late_event(12), late_event(13)))
     assert first.break_id != second.break_id
-    assert [first, second] == list(out_of_order_in_topic(disordered(late_event(12), late_event(13))))
+    assert [first, second] == list(findings_of(out_of_order_in_topic, disordered(late_event(12), late_event(13))))
 
 
 def test_a_copy_that_came_later_is_a_duplicate_and_no_reordering() -> None:
     evidence = evidence_of(row(1), event(11), event(12), out_of_order=(late_event(12),), out_of_order_count=1)
-    assert list(out_of_order_in_topic(evidence)) == []
+    assert list(findings_of(out_of_order_in_topic, evidence)) == []
     again = evidence_of(row(1), event(11), event(12), out_of_order=(late_event(11),), out_of_order_count=1)
-    assert len(list(out_of_order_in_topic(again))) == 1
+    assert len(list(findings_of(out_of_order_in_topic, again))) == 1
 
 
 def test_a_copy_of_an_event_of_an_earlier_cut_is_a_duplicate_too() -> None:
@@ -106,4 +107,4 @@ def test_a_copy_of_an_event_of_an_earlier_cut_is_a_duplicate_too() -> None:
         out_of_order=(late_event(12),),
         out_of_order_count=1,
     )
-    assert list(out_of_order_in_topic(again)) == []
+    assert list(findings_of(out_of_order_in_topic, again)) == []

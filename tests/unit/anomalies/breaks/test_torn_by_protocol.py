@@ -6,6 +6,7 @@ import pytest
 
 from tallystick.anomalies.breaks.torn_by_protocol import torn_by_protocol
 from tallystick.anomalies.breaks.torn_transaction import torn_transaction
+from tallystick.anomalies.registry import findings_of
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.producer_history import MarkerProtocol
 from tallystick.kafka_log.record import LogRecord
@@ -160,12 +161,12 @@ def of_two_legs(committed: LogRecord | None, *aborted: LogRecord) -> Evidence:
 def test_the_protocol_tore_it_where_one_producer_transaction_holds_both_legs(
     evidence: Evidence, by_protocol: bool
 ) -> None:
-    assert len(list(torn_by_protocol(evidence))) == by_protocol
-    assert len(list(torn_transaction(evidence))) == (not by_protocol)
+    assert len(list(findings_of(torn_by_protocol, evidence))) == by_protocol
+    assert len(list(findings_of(torn_transaction, evidence))) == (not by_protocol)
 
 
 def test_a_transaction_torn_by_the_protocol_names_both_markers() -> None:
-    (found,) = torn_by_protocol(of_two_legs(leg(PAYMENT, ended_ms=300), leg(INVOICE, ended_ms=200)))
+    (found,) = findings_of(torn_by_protocol, of_two_legs(leg(PAYMENT, ended_ms=300), leg(INVOICE, ended_ms=200)))
     assert (found.leg, found.amount_minor, found.currency) == ("invoice", 1_000, "EUR")
     assert "One producer transaction committed payment at topic:billing.payments:0:11" in found.story
     spans = {item_id: identity["span"] for item_id, identity in found.evidence["identities"].items()}

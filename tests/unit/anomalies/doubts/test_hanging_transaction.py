@@ -8,6 +8,7 @@ import pytest
 
 from tallystick.anomalies.doubts.hanging_transaction import hanging_transaction, held_by_prepared_transaction
 from tallystick.anomalies.doubts.held import held_by_open_transaction
+from tallystick.anomalies.registry import findings_of
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.state import ClusterState
 from tallystick.matching.evidence import Evidence
@@ -35,7 +36,7 @@ def held_by_transaction(**changes: Any) -> Evidence:
     )
     known = ClusterState(topic_settings=(KEPT,), broker_settings=BROKER)
     open_now = replace(known, open_transactions=(replace(holder, **changes),))
-    return evidence_of(cut=cut_of(slice_of(10, 20, mark=21)), surroundings=open_now)
+    return evidence_of(cut=cut_of(slice_of(10, 20, mark=21)), cluster=open_now)
 
 
 class TestPlanted(PlantedCases):
@@ -62,13 +63,13 @@ def held(*open_transactions: OpenTransaction, mark: int = 27, **around: object) 
     surroundings = ClusterState(broker_settings=SETTINGS, open_transactions=open_transactions)
     return evidence_of(
         cut=cut_of(slice_of(10, 20, mark=mark)),
-        surroundings=replace(surroundings, **around),  # type: ignore[arg-type]
+        cluster=replace(surroundings, **around),  # type: ignore[arg-type]
     )
 
 
 def doubts_of(evidence: Evidence) -> list[DoubtFound]:
     rules = (held_by_open_transaction, hanging_transaction, held_by_prepared_transaction)
-    return [found for rule in rules for found in rule(evidence)]
+    return [found for rule in rules for found in findings_of(rule, evidence)]
 
 
 def names_of(evidence: Evidence) -> list[Doubt]:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tallystick.anomalies.doubts.held import held_by_ledger_horizon, held_by_open_transaction, partner_not_settled
+from tallystick.anomalies.registry import findings_of
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.state import ClusterState
 from tallystick.ledger.protocol import HorizonHolder
@@ -65,7 +66,7 @@ HELD = evidence_of(cut=cut_of(slice_of(10, 20, mark=27)))
 
 
 def test_a_held_partition_names_the_producer_the_moment_and_the_offsets() -> None:
-    (doubt,) = held_by_open_transaction(replace(HELD, surroundings=ClusterState(open_transactions=(RELAY,))))
+    (doubt,) = findings_of(held_by_open_transaction, replace(HELD, cluster=ClusterState(open_transactions=(RELAY,))))
     assert doubt.sentence == (
         "billing.payouts[0]: 7 offsets could not be read: the open transaction of relay-1 (producer 4001, "
         "since 2026-03-01 11:40:00 UTC, time-out 60 s) holds the LSO at 20, the mark is 27."
@@ -75,13 +76,17 @@ def test_a_held_partition_names_the_producer_the_moment_and_the_offsets() -> Non
 
 def test_of_several_open_transactions_the_first_on_the_log_holds_the_lso() -> None:
     later = replace(RELAY, transactional_id="relay-2", kafka_offset_start=24)
-    (doubt,) = held_by_open_transaction(replace(HELD, surroundings=ClusterState(open_transactions=(later, RELAY))))
+    (doubt,) = findings_of(
+        held_by_open_transaction, replace(HELD, cluster=ClusterState(open_transactions=(later, RELAY)))
+    )
     assert doubt.details["transactional_id"] == "relay-1"
 
 
 def test_a_transaction_of_another_partition_holds_nothing_here() -> None:
     elsewhere = replace(RELAY, topic_partition=TopicPartition(topic=TOPIC, partition=1))
-    (doubt,) = held_by_open_transaction(replace(HELD, surroundings=ClusterState(open_transactions=(elsewhere,))))
+    (doubt,) = findings_of(
+        held_by_open_transaction, replace(HELD, cluster=ClusterState(open_transactions=(elsewhere,)))
+    )
     assert doubt.details["transactional_id"] == ""
     assert "a producer transaction that has ended meanwhile holds the LSO" in doubt.sentence
 
@@ -89,21 +94,21 @@ def test_a_transaction_of_another_partition_holds_nothing_here() -> None:
 @pytest.mark.parametrize("started_ms", [None, -1])
 def test_a_transaction_that_no_coordinator_knows_has_no_moment(started_ms: int | None) -> None:
     hanging = replace(RELAY, transactional_id="", started_ms=started_ms, timeout_ms=None)
-    (doubt,) = held_by_open_transaction(replace(HELD, surroundings=ClusterState(open_transactions=(hanging,))))
+    (doubt,) = findings_of(held_by_open_transaction, replace(HELD, cluster=ClusterState(open_transactions=(hanging,))))
     assert "the open transaction of unknown to every coordinator (producer 4001) holds" in doubt.sentence
     assert doubt.details["since_utc"] is None
 
 
 def test_every_held_partition_is_a_doubt_of_its_own() -> None:
     cut = cut_of(slice_of(10, 20, mark=27), slice_of(0, 5, mark=6, topic="billing.fees"), slice_of(0, 5, topic="b.c"))
-    found = list(held_by_open_transaction(evidence_of(cut=cut)))
+    found = list(findings_of(held_by_open_transaction, evidence_of(cut=cut)))
     assert [(one.details["topic"], one.details["held_offsets"]) for one in found] == [(TOPIC, 7), ("billing.fees", 1)]
 
 
 def test_a_held_horizon_names_the_session_the_moment_and_the_ids() -> None:
     cut = cut_of(ledger_slice=ledger_slice_of(200, 300, mark=312))
     holder = HorizonHolder(position=300, holder="session 7 of relay", since=NOON)
-    (doubt,) = held_by_ledger_horizon(evidence_of(cut=cut, horizon_holder=holder))
+    (doubt,) = findings_of(held_by_ledger_horizon, evidence_of(cut=cut, horizon_holder=holder))
     assert doubt.sentence == (
         "ledger: 12 transaction ids could not be read: session 7 of relay, open since 2026-03-01 12:00:00 UTC holds "
         "the horizon at 300, the mark is 312."
@@ -112,10 +117,10 @@ def test_a_held_horizon_names_the_session_the_moment_and_the_ids() -> None:
 
 def test_a_holder_that_nobody_may_see_or_that_is_gone_is_said_to_be_so() -> None:
     cut = cut_of(ledger_slice=ledger_slice_of(200, 300, mark=312))
-    (gone,) = held_by_ledger_horizon(evidence_of(cut=cut))
+    (gone,) = findings_of(held_by_ledger_horizon, evidence_of(cut=cut))
     assert "a transaction that has ended meanwhile holds the horizon" in gone.sentence
     unseen = HorizonHolder(position=300, holder="session 7", since=None)
-    (doubt,) = held_by_ledger_horizon(evidence_of(cut=cut, horizon_holder=unseen))
+    (doubt,) = findings_of(held_by_ledger_horizon, evidence_of(cut=cut, horizon_holder=unseen))
     assert "session 7 holds the horizon" in doubt.sentence
 
 
@@ -128,5 +133,5 @@ def test_what_could_not_be_judged_is_counted_with_its_money() -> None:
         carried=[item_of(row(3, "ev-3", 50))],
         deadlines=deadlines_of(topic_settled_until_utc=None),
     )
-    (doubt,) = partner_not_settled(evidence)
+    (doubt,) = findings_of(partner_not_settled, evidence)
     assert (doubt.details["items"], doubt.details["money"]) == (2, {"EUR": 750})

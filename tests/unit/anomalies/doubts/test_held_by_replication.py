@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from tallystick.anomalies.doubts.held import held_by_open_transaction
 from tallystick.anomalies.doubts.held_by_replication import held_by_replication
+from tallystick.anomalies.registry import findings_of
 from tallystick.kafka_cluster.state import ClusterState, TopicSettings
 from tallystick.model.cut import TopicSlice
 from tallystick.model.finding_names import Doubt
@@ -43,8 +44,8 @@ SHORT_OF_REPLICAS = TopicSettings(
 
 
 def sentences(topic_slice: TopicSlice, *settings: TopicSettings) -> list[str]:
-    evidence = evidence_of(cut=cut_of(topic_slice), surroundings=ClusterState(topic_settings=settings))
-    return [found.sentence for found in held_by_replication(evidence)]
+    evidence = evidence_of(cut=cut_of(topic_slice), cluster=ClusterState(topic_settings=settings))
+    return [found.sentence for found in findings_of(held_by_replication, evidence)]
 
 
 def test_it_names_the_partition_the_replicas_that_are_out_and_how_many_are_asked_for() -> None:
@@ -52,7 +53,7 @@ def test_it_names_the_partition_the_replicas_that_are_out_and_how_many_are_asked
         "billing.payouts[0]: 3 offsets could not be read: the high watermark stands at 20, the mark is 23. In sync are "
         "1 of 3 replicas, and min.insync.replicas is 2. Out of sync: 2, 3."
     ]
-    (found,) = held_by_replication(evidence_of(cut=cut_of(held_at())))
+    (found,) = findings_of(held_by_replication, evidence_of(cut=cut_of(held_at())))
     assert (found.details["out_of_sync_replicas"], found.details["min_insync_replicas"]) == ([2, 3], None)
 
 
@@ -83,6 +84,9 @@ def test_what_only_a_lost_leader_had_is_gone() -> None:
 
 def test_behind_an_open_transaction_too_both_are_told() -> None:
     evidence = evidence_of(cut=cut_of(held_at(high_watermark=22)))
-    (replication,), (transaction,) = held_by_replication(evidence), held_by_open_transaction(evidence)
+    (replication,), (transaction,) = (
+        findings_of(held_by_replication, evidence),
+        findings_of(held_by_open_transaction, evidence),
+    )
     assert replication.details["held_offsets"] == 1
     assert transaction.doubt is Doubt.HELD_BY_OPEN_TRANSACTION

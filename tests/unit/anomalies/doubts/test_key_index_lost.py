@@ -1,17 +1,16 @@
 """Q2: an index of keys that is gone."""
 
-from dataclasses import replace
-
 from tallystick.model.finding_names import Doubt
 from tests.unit.anomalies.builders import CLEAN
 from tests.unit.anomalies.planted import Pair, PlantedCases
+from tests.unit.builders import with_facts
 
 
 class TestPlanted(PlantedCases):
     pairs = (
         Pair(
             name=Doubt.KEY_INDEX_LOST,
-            fires=replace(CLEAN, lost_indexes=(1,)),
-            twin=replace(CLEAN, lost_indexes=()),
+            fires=with_facts(CLEAN, lost_indexes=(1,)),
+            twin=with_facts(CLEAN, lost_indexes=()),
         ),
     )

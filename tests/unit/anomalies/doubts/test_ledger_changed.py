@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tallystick.anomalies.doubts.ledger_changed import ledger_failed_over, ledger_ids_reused, ledger_rewritten
+from tallystick.anomalies.registry import findings_of
 from tallystick.kafka_cluster.state import ClusterState, PositionSums
 from tallystick.matching.match_case import RecordLocation
 from tallystick.model.cut import LedgerSnapshot
@@ -12,31 +13,41 @@ from tallystick.model.finding_names import Doubt
 from tallystick.model.open_item import ItemSide
 from tests.unit.anomalies.builders import CLEAN
 from tests.unit.anomalies.planted import Pair, PlantedCases, found_in
-from tests.unit.builders import contract_of, cut_of, deadlines_of, evidence_of, ledger_at, ledger_slice_of, row, seen
+from tests.unit.builders import (
+    contract_of,
+    cut_of,
+    deadlines_of,
+    evidence_of,
+    ledger_at,
+    ledger_slice_of,
+    row,
+    seen,
+    with_facts,
+)
 
 
 class TestPlanted(PlantedCases):
     pairs = (
         Pair(
             name=Doubt.LEDGER_REWRITTEN,
-            fires=replace(CLEAN, older_rows=39, older_rows_expected=40),
-            twin=replace(CLEAN, older_rows=40, older_rows_expected=40),
+            fires=with_facts(CLEAN, older_rows=39, older_rows_expected=40),
+            twin=with_facts(CLEAN, older_rows=40, older_rows_expected=40),
         ),
         Pair(
             name=Doubt.LEDGER_FAILED_OVER,
-            fires=replace(CLEAN, previous_ledger=ledger_at(200, timeline=2)),
-            twin=replace(CLEAN, previous_ledger=ledger_at(200, lsn="0/0")),
+            fires=with_facts(CLEAN, previous_ledger=ledger_at(200, timeline=2)),
+            twin=with_facts(CLEAN, previous_ledger=ledger_at(200, lsn="0/0")),
         ),
         Pair(
             name=Doubt.LEDGER_IDS_REUSED,
-            fires=replace(CLEAN, previous_ledger=ledger_at(301)),
-            twin=replace(CLEAN, previous_ledger=ledger_at(300)),  # idle: no id was given out since
+            fires=with_facts(CLEAN, previous_ledger=ledger_at(301)),
+            twin=with_facts(CLEAN, previous_ledger=ledger_at(300)),  # idle: no id was given out since
         ),
     )
 
 
 def test_the_guard_of_older_rows_is_silent_where_the_slicing_column_makes_it_needless() -> None:
-    assert found_in(replace(CLEAN, older_rows=None)) == set()
+    assert found_in(with_facts(CLEAN, older_rows=None)) == set()
 
 
 PAIRED_BEFORE = seen(ItemSide.TOPIC, RecordLocation.EARLIER_SLICE, 5)
@@ -44,7 +55,7 @@ TWO_TO_32 = 2**32
 
 
 def said(**changes: object) -> str:
-    (doubt,) = ledger_rewritten(evidence_of(**{"older_rows_expected": 40, **changes}))
+    (doubt,) = findings_of(ledger_rewritten, evidence_of(**{"older_rows_expected": 40, **changes}))
     return doubt.sentence
 
 
@@ -58,17 +69,19 @@ def test_rows_that_went_were_deleted_or_updated_and_those_that_came_were_brought
 def test_a_row_that_stands_again_in_this_slice_was_updated_and_is_told_apart_from_a_deleted_one() -> None:
     moved = deadlines_of(rows_may_be_older=True)
     again = evidence_of(row(1), sightings=[PAIRED_BEFORE], deadlines=moved, older_rows=38, older_rows_expected=40)
-    (doubt,) = ledger_rewritten(again)
+    (doubt,) = findings_of(ledger_rewritten, again)
     assert "1 row stood in this slice again, so updated, 1 row deleted, or updated where" in doubt.sentence
     assert doubt.details == {"older_rows": 38, "expected": 40, "updated_rows_seen": 1}
-    (only,) = ledger_rewritten(replace(again, older_rows=39))
+    (only,) = findings_of(ledger_rewritten, with_facts(again, older_rows=39))
     assert "1 row stood in this slice again, so updated. " in only.sentence
     assert "deleted" not in only.sentence
 
 
 def test_a_row_whose_event_was_never_read_is_not_taken_for_an_updated_one() -> None:
     before = seen(ItemSide.TOPIC, RecordLocation.BEFORE_BASELINE, 5)
-    (doubt,) = ledger_rewritten(evidence_of(row(1), sightings=[before], older_rows=39, older_rows_expected=40))
+    (doubt,) = findings_of(
+        ledger_rewritten, evidence_of(row(1), sightings=[before], older_rows=39, older_rows_expected=40)
+    )
     assert doubt.details["updated_rows_seen"] == 0
 
 
@@ -105,7 +118,10 @@ def test_by_a_column_as_many_rows_that_are_not_the_same_are_told() -> None:
         ledger = {"kind": "jdbc", "connection": "l", "table": "main.posting", "order_by": "entry_id", "overlap": 10}
         contract, around = contract_of(ledger=ledger), ClusterState(ledger_sums=sums)
         counts = {"older_rows": older_rows, "older_rows_expected": 40}
-        return [one.sentence for one in ledger_rewritten(evidence_of(contract=contract, surroundings=around, **counts))]
+        return [
+            one.sentence
+            for one in findings_of(ledger_rewritten, evidence_of(contract=contract, cluster=around, **counts))
+        ]
 
     (sentence,) = told(expected=99)
     assert "40 rows are older than this slice, as many as earlier cuts read, and not the same: at least one" in sentence
@@ -118,7 +134,9 @@ def test_by_a_column_newest_rows_that_were_read_and_went_are_told_and_unread_one
     def told(xmax: int) -> str:
         now = replace(ledger_slice_of(300, 300), snapshot=ledger_at(290, high_mark=xmax, timeline=0, lsn="0/0"))
         ledger = {"kind": "jdbc", "connection": "l", "table": "main.posting", "order_by": "entry_id", "overlap": 10}
-        found = ledger_rewritten(evidence_of(contract=contract_of(ledger=ledger), cut=cut_of(ledger_slice=now)))
+        found = findings_of(
+            ledger_rewritten, evidence_of(contract=contract_of(ledger=ledger), cut=cut_of(ledger_slice=now))
+        )
         return "".join(one.sentence for one in found)
 
     assert told(299).startswith(
@@ -146,14 +164,14 @@ def read_on(now: LedgerSnapshot) -> ClusterState:
 def test_the_server_that_was_read_is_held_against_the_one_that_the_cut_was_made_on(
     now: LedgerSnapshot, found: list[Doubt]
 ) -> None:
-    evidence = evidence_of(surroundings=read_on(now))
-    doubts = [one.doubt for rule in (ledger_failed_over, ledger_ids_reused) for one in rule(evidence)]
+    evidence = evidence_of(cluster=read_on(now))
+    doubts = [one.doubt for rule in (ledger_failed_over, ledger_ids_reused) for one in findings_of(rule, evidence)]
     assert doubts == found
 
 
 def test_a_restored_copy_is_told_with_both_horizons_and_places_in_the_log() -> None:
-    evidence = evidence_of(surroundings=read_on(ledger_at(290, lsn="0/1A00000")))
-    (doubt,) = ledger_ids_reused(evidence)
+    evidence = evidence_of(cluster=read_on(ledger_at(290, lsn="0/1A00000")))
+    (doubt,) = findings_of(ledger_ids_reused, evidence)
     assert doubt.sentence == (
         "ledger: the horizon stands at 290 (0/1A00000), it stood at 300 (0/1A2B3C8) before, and cuts have read up to "
         "300: transaction ids are given out again, and rows that get one below that are in no cut."

@@ -19,7 +19,7 @@ ANCHOR = BatchFingerprint(
 def reread_as(**changes: Any) -> Evidence:
     """What the log shows where an earlier run read a batch."""
     found = compare_anchors([ANCHOR], [replace(ANCHOR, **changes)])
-    return evidence_of(surroundings=ClusterState(rewritten=found))
+    return evidence_of(cluster=ClusterState(rewritten=found))
 
 
 class TestPlanted(PlantedCases):
@@ -35,7 +35,7 @@ class TestPlanted(PlantedCases):
 def test_a_log_that_grew_again_is_rewritten_once_per_partition_from_its_first_odd_batch() -> None:
     odd = RewrittenBatch(topic_partition=PART, kafka_offset=17, read_by_cut=1, before="one", now="another")
     batches = (replace(odd, kafka_offset=19), odd)
-    (found,) = log_doubts_of(evidence_of(surroundings=ClusterState(rewritten=batches)))
+    (found,) = log_doubts_of(evidence_of(cluster=ClusterState(rewritten=batches)))
     assert found.sentence == (
         "billing.payouts[0]: 2 of the last batches that were read are not what they were, from offset 17 on (read by "
         "run 1): one before, another now."

@@ -8,7 +8,7 @@ from tallystick.matching.evidence import SecondReading
 from tallystick.model.finding_names import Doubt
 from tests.unit.anomalies.builders import CLEAN, SLICE
 from tests.unit.anomalies.planted import Pair, PlantedCases, found_in
-from tests.unit.builders import census_of
+from tests.unit.builders import census_of, with_facts
 
 
 class TestPlanted(PlantedCases):
@@ -29,4 +29,4 @@ def test_a_reader_that_counted_nothing_disagrees() -> None:
 def test_a_second_reading_that_is_not_the_same_is_a_doubt(is_same: bool) -> None:
     """With as many records: what counts is their bytes."""
     reading = SecondReading(offsets=SLICE.readable, rows=9, client_rows=9, is_same=is_same)
-    assert found_in(replace(CLEAN, second_readings=(reading,))) == (set() if is_same else {Doubt.READERS_DISAGREE})
+    assert found_in(with_facts(CLEAN, second_readings=(reading,))) == (set() if is_same else {Doubt.READERS_DISAGREE})

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from tallystick.anomalies.notices.cursor_stopped import cursor_stopped
+from tallystick.anomalies.registry import findings_of
 from tallystick.kafka_cluster.cursor_progress import LOOK_BACK_CUTS
 from tallystick.kafka_cluster.state import ClusterState
 from tallystick.ledger.protocol import HorizonHolder
@@ -27,7 +28,7 @@ class TestPlanted(PlantedCases):
 
 def test_a_cursor_that_replicas_hold_is_no_transactions_fault() -> None:
     before = ClusterState(cursor_positions=positions_of((20, 20), (20, 23), (20, 23)))
-    (found,) = cursor_stopped(evidence_of(cut=cut_of(held_at()), surroundings=before))
+    (found,) = findings_of(cursor_stopped, evidence_of(cut=cut_of(held_at()), cluster=before))
     assert found.sentence.endswith("a log that too few replicas have holds it.")
 
 
@@ -57,7 +58,7 @@ def test_the_ledger_has_a_cursor_too() -> None:
     ledger = ledger_slice_of(200, 300, mark=310)
     evidence = evidence_of(
         cut=cut_of(ledger_slice=ledger),
-        surroundings=ClusterState(cursor_positions=positions_of((300, 300), (300, 304), (300, 307), side=None)),
+        cluster=ClusterState(cursor_positions=positions_of((300, 300), (300, 304), (300, 307), side=None)),
         horizon_holder=HorizonHolder(position=300, holder="psql of reports, pid 77", since=NOON - 4 * HOUR),
     )
     notice = the_notice(evidence)
@@ -66,8 +67,8 @@ def test_the_ledger_has_a_cursor_too() -> None:
         "behind it: psql of reports, pid 77, open since 2026-03-01 08:00:00 UTC holds it."
     )
     assert (notice.details["topic"], notice.details["partition"]) == (None, None)
-    topics_only = replace(evidence.surroundings, cursor_positions=positions_of((300, 300), (300, 304), (300, 307)))
-    assert progress_notices(replace(evidence, surroundings=topics_only)) == []  # another side's trail
+    topics_only = replace(evidence.cluster, cursor_positions=positions_of((300, 300), (300, 304), (300, 307)))
+    assert progress_notices(replace(evidence, cluster=topics_only)) == []  # another side's trail
 
 
 def test_a_hold_that_is_older_than_what_is_looked_at_says_so() -> None:

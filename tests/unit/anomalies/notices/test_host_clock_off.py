@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tallystick.anomalies.notices.host_clock_off import host_clock_off
+from tallystick.anomalies.registry import findings_of
 from tallystick.model.finding_names import Notice
 from tests.unit.anomalies.builders import CLEAN
 from tests.unit.anomalies.planted import Pair, PlantedCases
@@ -34,5 +35,5 @@ class TestPlanted(PlantedCases):
 )
 def test_a_tenth_of_the_grace_and_a_second_are_allowed(ahead_ms: int | None, grace: int, told: str) -> None:
     evidence = evidence_of(contract=contract_of(partner_grace_seconds=grace), cut=cut_of(host_ahead_ms=ahead_ms))
-    assert told in "".join(one.sentence for one in host_clock_off(evidence))
-    assert bool(told) is bool(list(host_clock_off(evidence)))
+    assert told in "".join(one.sentence for one in findings_of(host_clock_off, evidence))
+    assert bool(told) is bool(list(findings_of(host_clock_off, evidence)))

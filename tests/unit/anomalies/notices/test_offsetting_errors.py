@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.anomalies.notices.offsetting_errors import offsetting_errors
+from tallystick.anomalies.registry import findings_of
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.match_case import Entry
 from tallystick.model.finding_names import BreakClass, Notice
@@ -36,7 +37,7 @@ class TestPlanted(PlantedCases):
 
 
 def errors_of(*copies: Entry, **changes: object) -> list[NoticeFound]:
-    return list(offsetting_errors(evidence_of(*copies, **changes)))
+    return list(findings_of(offsetting_errors, evidence_of(*copies, **changes)))
 
 
 def test_two_mismatches_that_cancel_out_are_told_with_what_they_moved() -> None:

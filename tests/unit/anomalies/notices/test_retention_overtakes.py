@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tallystick.anomalies.notices.retention_overtakes import retention_overtakes
+from tallystick.anomalies.registry import findings_of
 from tallystick.kafka_cluster.state import ClusterState, UnreadExpiry
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Notice
@@ -16,7 +17,7 @@ from tests.unit.builders import HOUR, MINUTE, NOON, PART, contract_of, cut_of, e
 def expiring(expires_utc: datetime) -> Evidence:
     """When the first offset that no run has read may expire; the next run is through by 14:10."""
     expiry = UnreadExpiry(topic_partition=PART, kafka_offset=20, expires_utc=expires_utc)
-    return evidence_of(surroundings=ClusterState(expiries=(expiry,)))
+    return evidence_of(cluster=ClusterState(expiries=(expiry,)))
 
 
 class TestPlanted(PlantedCases):
@@ -34,11 +35,9 @@ def forecast(*, now_utc: datetime, expires_utc: datetime, schedule: str) -> Noti
     evidence = evidence_of(
         cut=cut_of(now_utc=now_utc),
         contract=contract_of(schedule=schedule),
-        surroundings=ClusterState(
-            expiries=(UnreadExpiry(topic_partition=PART, kafka_offset=20, expires_utc=expires_utc),)
-        ),
+        cluster=ClusterState(expiries=(UnreadExpiry(topic_partition=PART, kafka_offset=20, expires_utc=expires_utc),)),
     )
-    return next(retention_overtakes(evidence), None)
+    return next(findings_of(retention_overtakes, evidence), None)
 
 
 def test_the_next_run_is_when_the_schedule_fires_also_after_a_weekend() -> None:

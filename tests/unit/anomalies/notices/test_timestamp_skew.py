@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from tallystick.anomalies.notices.timestamp_skew import possible_ms, timestamp_skew
+from tallystick.anomalies.registry import findings_of
 from tallystick.matching.evidence import Evidence, RecordTimes
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Notice
@@ -35,7 +36,7 @@ WHOLE_BEFORE = cut_of(slice_of(0, 10), n=1)
 
 
 def timed(*times: RecordTimes, previous: object = WHOLE_BEFORE) -> list[NoticeFound]:
-    return list(timestamp_skew(evidence_of(record_times=times, previous_cut=previous)))
+    return list(findings_of(timestamp_skew, evidence_of(record_times=times, previous_cut=previous)))
 
 
 def times_of(early: int, late: int, *, partition: int = 0) -> RecordTimes:

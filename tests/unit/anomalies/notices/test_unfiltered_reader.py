@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tallystick.anomalies.notices.unfiltered_reader import unfiltered_reader
+from tallystick.anomalies.registry import findings_of
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.match_case import Entry, RecordLocation
 from tallystick.model.finding_names import Notice
@@ -33,7 +34,7 @@ def read_by(isolation: str | None, *copies: Entry, aborted: int = 0, sightings: 
     evidence = evidence_of(
         *copies, direction=T2L, contract=contract_of(T2L, ledger=ledger), census=(census,), sightings=sightings
     )
-    return list(unfiltered_reader(evidence))
+    return list(findings_of(unfiltered_reader, evidence))
 
 
 def test_a_reader_of_uncommitted_data_is_told_and_whether_it_met_any() -> None:
