@@ -68,7 +68,7 @@ from tallystick.store.runs.run_history_store import key_index_seed_before
 from tallystick.store.runs.run_store import commit_run, read_run, read_run_head
 from tallystick.text.plain import printed_text
 from tallystick_spark.readers.key_index_files import IndexPlan
-from tallystick_spark.scan import reads_log, scan_cut
+from tallystick_spark.scan import CutToScan, reads_log, scan_cut
 
 _PR_SET_PDEATHSIG = 1
 
@@ -281,11 +281,8 @@ def judge_cut(
             indexes = open_indexes(engine, contract, cut, artifacts_folder())
         scan, counted = scan_cut(
             engine,
-            contract,
-            connections,
-            cut,
-            past.previous,
-            known,
+            CutToScan(contract=contract, connections=connections, cut=cut, previous=past.previous),
+            known=known,
             by_log=by_log,
             on_progress=announce_figures,
             indexes=indexes,

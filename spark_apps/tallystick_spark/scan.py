@@ -118,48 +118,71 @@ def matches_by_hash(contract: Contract) -> bool:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class CutToScan:
+    """A cut, the one before it, and what it is a cut of."""
+
+    contract: Contract
+    connections: Connections
+    cut: Cut
+    previous: Cut
+
+    @property
+    def topic_slices(self) -> list[TopicSlice]:
+        """Of the contract's own topics."""
+        return slices_on(self.cut, self.contract.topics)
+
+    @property
+    def several_legs(self) -> bool:
+        return len(self.contract.legs) > 1
+
+    @property
+    def seed(self) -> str:
+        """What the choice of a sample depends on."""
+        return f"{self.contract.name}/{self.cut.n}"
+
+    @property
+    def possible_ms(self) -> tuple[int, int] | None:
+        """First and last timestamp that the window can hold; None where a cut ends by time itself."""
+        if self.cut.by_time or self.previous.by_time:
+            return None
+        tolerance_seconds = self.contract.timestamp_tolerance_seconds
+        return possible_ms(self.cut, self.previous, tolerance_seconds=tolerance_seconds)
+
+    @property
+    def lag_of(self) -> Direction | None:
+        return self.contract.direction if self.contract.ledger.columns.written_at else None
+
+
 def scan_cut(
     engine: Engine,
-    contract: Contract,
-    connections: Connections,
-    cut: Cut,
-    previous: Cut,
-    known: set[str],
+    asked: CutToScan,
     *,
+    known: Collection[str],
     by_log: bool,
     on_progress: OnProgress,
     indexes: ReadableIndexes | None = None,
     index_to: IndexPlan | None = None,
 ) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
-    """Read and match. by_log: as `reads_log` says; only then the census comes with it. tell: steps, as they happen.
+    """Read and match. by_log: as `reads_log` says; only then the census comes with it. on_progress: told each step.
 
-    indexes: of earlier cuts, to know what comes again. index_to: where this cut's goes; None writes and asks none.
+    known: keys that come home whatever they look like. indexes: of earlier cuts, to know what comes again. index_to:
+    where this cut's goes; None writes and asks none.
     """
-    spark = _open_session(f"tallystick {contract.name}/{cut.n}")
+    contract, connections, cut, keys = asked.contract, asked.connections, asked.cut, set(known)
+    spark = _open_session(f"tallystick {asked.seed}")
     with open_ledger_of(engine, contract, connections) as ledger:
         described = ledger.describe()
         with ledger.held_snapshot() as snapshot:
             if not described.key_is_unique:
-                known |= set(ledger.keys_seen_before(cut.ledger_slice))
-            slices = slices_on(cut, contract.topics)
-            several_legs = len(contract.legs) > 1
-            topic = Side(
-                reading=partial(_read_events, spark, connections.kafka, slices, contract.event, several_legs),
-                planted=canary_events_read(
-                    spark,
-                    canary_events(contract),
-                    contract.event,
-                    several_legs=several_legs,
-                    written_at=cut.marked_at_utc,
-                ),
-            )
-            inputs = None
+                keys |= set(ledger.keys_seen_before(cut.ledger_slice))
+            topic, inputs = _topic_side(spark, asked), None
             if contract.input_topics:
                 topic = replace(topic, reading=topic.read.persist)
                 input_slices = slices_on(cut, contract.input_topics)
                 kafka = input_kafka(contract, connections)
-                inputs = _read_events(spark, kafka, input_slices, contract.input_event, several_legs).persist()
-                known |= keys_in_indexes(spark, inputs, indexes.paths if indexes else ())
+                inputs = _read_events(spark, kafka, input_slices, contract.input_event, asked.several_legs).persist()
+                keys |= keys_in_indexes(spark, inputs, indexes.paths if indexes else ())
                 if index_to is not None:
                     write_index(index_of(topic.all, inputs), index_to.folder)
                     on_progress("index_written", {})
@@ -176,18 +199,31 @@ def scan_cut(
                 snapshot=snapshot,
             )
             if by_log:
-                scan, census = _scan_log(
-                    spark, contract, connections, cut, previous, sides, known, on_progress, index_to
-                )
+                scan, census = _scan_log(spark, asked, sides, keys, on_progress, index_to)
             else:
-                samples = () if _asks_for_client() else _samples(contract, connections, cut)
+                samples = () if _asks_for_client() else _samples(asked)
                 with as_raised_in_the_task(), ThreadPoolExecutor(1) as beside:
                     again = beside.submit(_read_twice, spark, samples)
-                    scan, census = _scan(contract, cut, previous, sides, known, inputs, index_to), ()
+                    scan, census = _scan(asked, sides, keys, inputs, index_to), ()
                     scan = replace(scan, second_readings=again.result())
             if not described.row_id_is_unique:
                 scan = replace(scan, row_ids_repeat=True, repeated_row_ids=repeated_row_ids(sides.ledger.read))
             return scan, census
+
+
+def _topic_side(spark: SparkSession, asked: CutToScan) -> Side:
+    """The events of the cut's own topics, beside those that are planted."""
+    contract, kafka, several_legs = asked.contract, asked.connections.kafka, asked.several_legs
+    return Side(
+        reading=partial(_read_events, spark, kafka, asked.topic_slices, contract.event, several_legs),
+        planted=canary_events_read(
+            spark,
+            canary_events(contract),
+            contract.event,
+            several_legs=several_legs,
+            written_at=asked.cut.marked_at_utc,
+        ),
+    )
 
 
 def _open_session(name: str) -> SparkSession:
@@ -213,24 +249,21 @@ def _asks_for_client() -> bool:
 
 def _scan_log(
     spark: SparkSession,
-    contract: Contract,
-    connections: Connections,
-    cut: Cut,
-    previous: Cut,
+    asked: CutToScan,
     sides: Sides,
-    known: set[str],
+    known: Collection[str],
     on_progress: OnProgress,
     index_to: IndexPlan | None,
 ) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
     """By our readers of log and ledger, beside a second reading by Kafka's client."""
-    slices = slices_on(cut, contract.topics)
-    sample = choose_sample(slices, seed=f"{contract.name}/{cut.n}")
+    slices, kafka = asked.topic_slices, asked.connections.kafka
+    sample = choose_sample(slices, seed=asked.seed)
     log = LogTopic(
         spark=spark,
-        kafka=connections.kafka,
+        kafka=kafka,
         slices=tuple(slices),
-        fields=contract.event,
-        legs=contract.legs,
+        fields=asked.contract.event,
+        legs=asked.contract.legs,
         sample=sample,
         counted=spark.sparkContext.accumulator(0),
         index=index_to,
@@ -239,7 +272,7 @@ def _scan_log(
     if sides.queries and sides.snapshot is not None:
         rows = PostgresRows(
             spark=spark,
-            address=scan_address(connections.ledger_dsn),
+            address=scan_address(asked.connections.ledger_dsn),
             snapshot=sides.snapshot,
             queries=sides.queries,
             placed=sides.by_id is not None,
@@ -249,30 +282,27 @@ def _scan_log(
         rows = sides.parsed_rows()
     of = sum(len(part.readable) for part in slices)
     with as_raised_in_the_task(), ThreadPoolExecutor(1) as beside, _telling_how_far(log.counted, of, on_progress):
-        by_client = beside.submit(read_again, spark, connections.kafka, sample)
+        by_client = beside.submit(read_again, spark, kafka, sample)
         repeated = partial(read_before, index_to) if index_to else None
-        read = _by_hash(contract, cut, previous, log, rows, sides, known, repeated)
+        read = _by_hash(asked, log, rows, sides, known, repeated)
         again = by_client.result()
         whole = {part.topic_partition for part in sample if part in again.ranges}
         ours = {part: read.seen.get(part, NOTHING_SEEN) if part in whole else seen for part, seen in again.ours.items()}
         second_readings = compare(again.ranges, ours, again.clients)
-    order = {(part.offsets.topic, part.offsets.partition): place for place, part in enumerate(cut.topic_slices)}
+    order = {(part.offsets.topic, part.offsets.partition): place for place, part in enumerate(asked.cut.topic_slices)}
     census = [walked.census for walked in read.walked]
     on_progress("fetched", {"bytes": sum(walked.fetched_bytes for walked in read.walked)})
     ordered = sorted(census, key=lambda one: order[one.topic, one.partition])
     return replace(read.scan, second_readings=second_readings), tuple(ordered)
 
 
-def _samples(
-    contract: Contract, connections: Connections, cut: Cut
-) -> tuple[tuple[KafkaSettings, tuple[OffsetRange, ...]], ...]:
+def _samples(asked: CutToScan) -> tuple[tuple[KafkaSettings, tuple[OffsetRange, ...]], ...]:
     """What Kafka's client reads again, and where."""
-    seed = f"{contract.name}/{cut.n}"
-    events = (connections.kafka, choose_sample(slices_on(cut, contract.topics), seed=seed))
-    if not contract.input_topics:
+    events = (asked.connections.kafka, choose_sample(asked.topic_slices, seed=asked.seed))
+    if not asked.contract.input_topics:
         return (events,)
-    inputs = choose_sample(slices_on(cut, contract.input_topics), seed=seed)
-    return (events, (input_kafka(contract, connections), inputs))
+    inputs = choose_sample(slices_on(asked.cut, asked.contract.input_topics), seed=asked.seed)
+    return (events, (input_kafka(asked.contract, asked.connections), inputs))
 
 
 def _read_twice(
@@ -304,65 +334,50 @@ def _telling_how_far(counted: Accumulator[int], of: int, on_progress: OnProgress
 
 
 def _by_hash(
-    contract: Contract,
-    cut: Cut,
-    previous: Cut,
+    asked: CutToScan,
     topic: TopicSource,
     rows: LedgerSource,
     sides: Sides,
-    known: set[str],
+    known: Collection[str],
     repeated: Callable[[int], Places] | None = None,
 ) -> HashScan:
     return scan_by_hash(
         topic,
         rows,
         Canaries(events=sides.topic.planted, rows=sides.ledger.planted),
-        legs=contract.legs,
+        legs=asked.contract.legs,
         known_elsewhere=known,
-        offsets=sum(len(part.readable) for part in slices_on(cut, contract.topics)),
-        possible_ms=_possible(contract, cut, previous),
-        lag_of=_lag_of(contract),
+        offsets=sum(len(part.readable) for part in asked.topic_slices),
+        possible_ms=asked.possible_ms,
+        lag_of=asked.lag_of,
         read_before=repeated,
     )
 
 
 def _scan(
-    contract: Contract,
-    cut: Cut,
-    previous: Cut,
+    asked: CutToScan,
     sides: Sides,
-    known: set[str],
+    known: Collection[str],
     inputs: DataFrame | None,
     index_to: IndexPlan | None,
 ) -> SliceScan:
     """By Kafka's client; by hash where that gives the same answers, else pair by pair."""
     if index_to is not None and inputs is None:
         sides = replace(sides, topic=replace(sides.topic, reading=sides.topic.read.persist))
-        known |= keys_read_before(sides.topic.read, index_to)
-    if matches_by_hash(contract):
-        parsed = ParsedEvents(events=sides.topic.read, legs=contract.legs)
-        return _by_hash(contract, cut, previous, parsed, sides.parsed_rows(), sides, known).scan
+        known = {*known, *keys_read_before(sides.topic.read, index_to)}
+    if matches_by_hash(asked.contract):
+        parsed = ParsedEvents(events=sides.topic.read, legs=asked.contract.legs)
+        return _by_hash(asked, parsed, sides.parsed_rows(), sides, known).scan
     return scan_slices(
         sides.topic.all,
         sides.ledger.all,
-        legs=contract.legs,
+        legs=asked.contract.legs,
         known_elsewhere=known,
-        ignore_case=contract.currency_case == "ignored",
-        possible_ms=_possible(contract, cut, previous),
-        lag_of=_lag_of(contract),
+        ignore_case=asked.contract.currency_case == "ignored",
+        possible_ms=asked.possible_ms,
+        lag_of=asked.lag_of,
         inputs=inputs,
     )
-
-
-def _possible(contract: Contract, cut: Cut, previous: Cut) -> tuple[int, int] | None:
-    """First and last timestamp that the window can hold; None where a cut ends by time itself."""
-    if cut.by_time or previous.by_time:
-        return None
-    return possible_ms(cut, previous, tolerance_seconds=contract.timestamp_tolerance_seconds)
-
-
-def _lag_of(contract: Contract) -> Direction | None:
-    return contract.direction if contract.ledger.columns.written_at else None
 
 
 def slices_on(cut: Cut, topics: Collection[str]) -> list[TopicSlice]:

@@ -111,10 +111,16 @@ def execute_plan(
     ActingStopped, OutsideActingHours),
     ContractChangeRefused, ProgressLost; what another start can cure: ProgressHeld, ExecutorFenced, TransactionAborted.
     """
-    now = now or partial(store_now, engine)
-    rules = contract_to_look_by(engine, contract, plan)
     work = ExecutionContext(
-        engine, rules, connections, plan, approver, environment, on_progress, now, approved_in=approved_in
+        engine=engine,
+        contract=contract_to_look_by(engine, contract, plan),
+        connections=connections,
+        plan=plan,
+        approver=approver,
+        environment=environment,
+        on_progress=on_progress,
+        now=now or partial(store_now, engine),
+        approved_in=approved_in,
     )
     begun = {"approved_hash": approved_hash, "dry_run": plan.dry_run, "items": len(plan.actions)}
     work.audit("approved", **begun, **at_terminal(terminal))

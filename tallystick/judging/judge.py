@@ -73,7 +73,15 @@ def judge(
         breaks=breaks,
         items=items,
         figures=figures,
-        digest=_digest(evidence, verdict, breaks, doubts, items, figures, content_digests),
+        digest=_digest(
+            evidence,
+            verdict=verdict,
+            breaks=breaks,
+            doubts=doubts,
+            items=items,
+            figures=figures,
+            content_digests=content_digests,
+        ),
         notices=notices,
         look_ups=look_ups,
         lag=RunLag(topics=add_lags((*evidence.totals.lags, *_lags_of(evidence))), grace=evidence.grace),
@@ -365,6 +373,7 @@ def _break_of_rows(
 
 def _digest(
     evidence: Evidence,
+    *,
     verdict: Verdict,
     breaks: Sequence[Break],
     doubts: Sequence[DoubtFound],

@@ -71,7 +71,7 @@ def deliver_pending(
     return done.summary()
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Done:
     """What one call has done so far. resting: sinks that asked to be left alone, and for how many seconds more."""
 

@@ -51,7 +51,7 @@ from tallystick.model.cut import Cut, PartitionSnapshot, is_recreated
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 from tallystick.model.partner_lag import Grace
-from tallystick.pipeline.lookups import LookUps, look_up
+from tallystick.pipeline.lookups import AtHand, LookUps, Questions, look_up
 from tallystick.pipeline.read_cluster_state import read_surroundings
 from tallystick.pipeline.run_history import RunHistory
 from tallystick.pipeline.sources import Sources
@@ -222,13 +222,7 @@ def locate(grouped: GroupedItems) -> LocatedItems:
 def _first_look_ups(grouped: GroupedItems, new_copies_due_utc: datetime) -> LookUps:
     scanned, cut, past, contract = grouped.scanned, grouped.scanned.cut, grouped.scanned.past, grouped.scanned.contract
     since_utc = _oldest_deadline(cut, contract, past.carried)
-    look_ups = look_up(
-        scanned.sides,
-        cut,
-        baseline=past.baseline,
-        older_rows_expected=past.older_rows_expected,
-        rows_moved_below=past.rows_moved_below,
-        samples=read_samples(scanned.engine, contract.name, since_utc=since_utc),
+    asked = Questions(
         cases=grouped.groups,
         transaction_keys={
             case.transaction_key
@@ -236,12 +230,15 @@ def _first_look_ups(grouped: GroupedItems, new_copies_due_utc: datetime) -> Look
             if (case.carried.due_utc if case.carried else new_copies_due_utc) <= cut.now_utc
         },
         new_copies_due_utc=new_copies_due_utc,
-        scan=scanned.scan,
-        heads=grouped.heads,
-        indexes=scanned.indexes,
-        closed=past.closed,
         row_names=grouped.rows.names,
     )
+    at_hand = AtHand(
+        scan=scanned.scan,
+        samples=read_samples(scanned.engine, contract.name, since_utc=since_utc),
+        heads=grouped.heads,
+        indexes=scanned.indexes,
+    )
+    look_ups = look_up(scanned.sides, cut, past, asked, at_hand)
     around = read_surroundings(scanned.engine, scanned.sides, cut, past, partitions_before=scanned.partitions_before)
     return replace(look_ups, surroundings=around, rows_beside=grouped.rows.beside)
 

@@ -37,12 +37,15 @@ from tallystick.matching.row_identity import RowNames
 from tallystick.matching.scan_result import SliceScan
 from tallystick.matching.unreadable_ranges import Loss, loss_before_the_books
 from tallystick.model.cut import Cut, PartitionSnapshot, Sample, is_recreated
+from tallystick.model.direction import Direction
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.open_item import ItemSide
 from tallystick.pipeline.readiness import ledger_settled_until, topic_settled_until
+from tallystick.pipeline.run_history import RunHistory
 from tallystick.pipeline.sources import Sources
 
 _LOSSES = TypeAdapter(tuple[Loss, ...])
+_Hits = Mapping[str, Sequence[LookupHit]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,85 +120,47 @@ class LookUps:
         )
 
 
-def look_up(
-    sides: Sources,
-    cut: Cut,
-    *,
-    baseline: Cut,
-    older_rows_expected: int | None,
-    rows_moved_below: int,
-    samples: Collection[Sample],
-    cases: Sequence[MatchGroup],
-    transaction_keys: Collection[str],
-    new_copies_due_utc: datetime,
-    scan: SliceScan,
-    row_names: RowNames,
-    heads: KeptHeads = NO_HEADS,
-    indexes: ReadableIndexes | None = None,
-    closed: Sequence[Cut] = (),
-) -> LookUps:
-    """Ask both sides. The bounds are read first, so that what ended below them is visible to the look-up itself.
+@dataclass(frozen=True, kw_only=True)
+class Questions:
+    """What both sides are asked about: keys of cases and of business transactions that lack a partner.
 
-    older_rows_expected: by the guard. rows_moved_below: as the run before this one had it.
-    scan: of the cut itself; what it brought home is not searched for again. heads: of its slices. indexes: what lies
-    beyond the retained log is asked there. closed: earlier cuts that nobody has read.
-    row_names: says which items the rows are.
+    row_names: says which items the rows of an answer are.
     """
-    contract = sides.contract
-    cases = [case for case in cases if case.match_key]
+
+    cases: Sequence[MatchGroup]
+    transaction_keys: Collection[str]
+    new_copies_due_utc: datetime
+    row_names: RowNames
+
+    @property
+    def keyed(self) -> list[MatchGroup]:
+        """Rows without a key have nothing that could be asked for."""
+        return [case for case in self.cases if case.match_key]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtHand:
+    """What has been read already, and is not read again. scan: of the cut itself. heads: of its slices.
+
+    samples: of both sides, since the oldest deadline. indexes: what lies beyond the retained log is asked there.
+    """
+
+    scan: SliceScan
+    samples: Collection[Sample]
+    heads: KeptHeads = NO_HEADS
+    indexes: ReadableIndexes | None = None
+
+
+def look_up(sides: Sources, cut: Cut, past: RunHistory, asked: Questions, at_hand: AtHand) -> LookUps:
+    """Ask both sides. The bounds are read first, so that what ended below them is visible to the look-up itself."""
+    contract, indexes, samples = sides.contract, at_hand.indexes, at_hand.samples
     snapshot = sides.ledger.read_snapshot()
     everywhere = sides.read_partitions()
     partitions = tuple(part for part in everywhere if part.topic in contract.topics)
     inputs = tuple(part for part in everywhere if part.topic in contract.input_topics)
-    keys = [case.match_key for case in cases]
-    rows = sides.ledger.look_up_rows(keys, cut.ledger_slice)
-    in_ledger = {
-        case.match_key: row_names.named(case, [locate_row(row, cut.ledger_slice) for row in rows[case.match_key]])
-        for case in cases
-        if case.match_key in rows
-    }
-    indexed = index_sightings(indexes, keys) if indexes else {}
-    if inputs:
-        wanted = {
-            case.match_key
-            for case in cases
-            if needs_input(
-                case, indexed.get(case.match_key, ()), now_utc=cut.now_utc, new_copies_due_utc=new_copies_due_utc
-            )
-        }
-        in_ledger = _look_up_inputs(sides, cut, baseline=baseline, partitions=inputs, match_keys=wanted)
-        for key, seen in indexed.items():
-            add_unseen(in_ledger.setdefault(key, []), (one for one in seen if one.side is ItemSide.LEDGER))
-    topic_keys = {
-        case.match_key
-        for case in cases
-        if needs_topic(
-            case,
-            in_ledger.get(case.match_key, ()),
-            direction=contract.direction,
-            now_utc=cut.now_utc,
-            new_copies_due_utc=new_copies_due_utc,
-        )
-    }
-    acks = acks_of((row for key in sorted(topic_keys) for row in rows.get(key, ())), contract.legs)
-    in_topics = _look_up_topics(
-        sides,
-        cut,
-        baseline=baseline,
-        partitions=partitions,
-        match_keys=topic_keys,
-        transaction_keys=set(transaction_keys),
-        acks=acks,
-        scan=scan,
-        heads=heads,
-    )
+    by_key, by_transaction = _sightings(sides, cut, past, asked, at_hand, partitions=partitions, inputs=inputs)
     older_rows = sides.ledger.count_older_rows(cut.ledger_slice)
-    nobody_counted = bool(closed) and closed[-1].n == cut.n - 1
-    may_have_moved = older_rows_expected is not None or nobody_counted
-    if older_rows is not None and may_have_moved and older_rows != older_rows_expected:
-        rows_moved_below = max(rows_moved_below, sides.ledger.read_snapshot().high_mark)
-    for key, seen in indexed.items():
-        add_unseen(in_topics.by_key.setdefault(key, []), (one for one in seen if one.side is ItemSide.TOPIC))
+    rows_moved_below = _rows_moved_below(sides, cut, past, older_rows)
     return LookUps(
         topic_settled_until_utc=topic_settled_until([one.of_topics(contract.topics) for one in samples], partitions),
         ledger_settled_until_utc=topic_settled_until([one.of_topics(contract.input_topics) for one in samples], inputs)
@@ -203,26 +168,105 @@ def look_up(
         else ledger_settled_until(samples, ledger_low_mark=snapshot.low_mark),
         earlier_rows=sides.ledger.count_by_place(cut.ledger_slice, cut_n=cut.n),
         older_rows=older_rows,
-        log_is_whole=all(part.log_start == 0 and not is_recreated(baseline, part) for part in partitions),
+        log_is_whole=all(part.log_start == 0 and not is_recreated(past.baseline, part) for part in partitions),
         rows_moved_below=rows_moved_below,
         rows_may_be_older=cut.ledger_slice.position_start < rows_moved_below,
         lost_before_the_books=(
-            *loss_before_the_books(baseline, partitions, cut_n=cut.n, windows=contract.ledger.index_windows),
-            *losses_of_closed(closed, partitions),
+            *loss_before_the_books(past.baseline, partitions, cut_n=cut.n, windows=contract.ledger.index_windows),
+            *losses_of_closed(past.closed, partitions),
         ),
-        inputs_out_of_sight=indexes is not None and ((bool(closed) and bool(inputs)) or indexes.leaves_unseen(inputs)),
+        inputs_out_of_sight=indexes is not None
+        and ((bool(past.closed) and bool(inputs)) or indexes.leaves_unseen(inputs)),
         lost_indexes=indexes.lost_cuts if indexes else (),
-        by_key=unread_where_closed(
-            {
-                key: (*in_ledger.get(key, ()), *in_topics.by_key.get(key, ()))
-                for key in (*in_ledger, *(key for key in in_topics.by_key if key not in in_ledger))
-            },
-            closed,
-        ),
-        by_transaction={
-            key: {leg: tuple(found) for leg, found in legs.items()} for key, legs in in_topics.by_transaction.items()
-        },
+        by_key=by_key,
+        by_transaction=by_transaction,
     )
+
+
+def _sightings(
+    sides: Sources,
+    cut: Cut,
+    past: RunHistory,
+    asked: Questions,
+    at_hand: AtHand,
+    *,
+    partitions: Sequence[PartitionSnapshot],
+    inputs: Sequence[PartitionSnapshot],
+) -> tuple[Mapping[str, tuple[LookupHit, ...]], Mapping[str, Mapping[str, tuple[LookupHit, ...]]]]:
+    """Give what was seen by match key, and by transaction key and leg."""
+    contract, keys = sides.contract, [case.match_key for case in asked.keyed]
+    rows = sides.ledger.look_up_rows(keys, cut.ledger_slice)
+    in_ledger = {
+        case.match_key: asked.row_names.named(case, [locate_row(row, cut.ledger_slice) for row in rows[case.match_key]])
+        for case in asked.keyed
+        if case.match_key in rows
+    }
+    indexed = index_sightings(at_hand.indexes, keys) if at_hand.indexes else {}
+    if inputs:
+        wanted = _input_keys(asked, indexed, now_utc=cut.now_utc)
+        in_ledger = _look_up_inputs(sides, cut, baseline=past.baseline, partitions=inputs, match_keys=wanted)
+        _add_indexed(in_ledger, indexed, ItemSide.LEDGER)
+    topic_keys = _topic_keys(asked, in_ledger, direction=contract.direction, now_utc=cut.now_utc)
+    in_topics = _look_up_topics(
+        sides,
+        cut,
+        baseline=past.baseline,
+        partitions=partitions,
+        match_keys=topic_keys,
+        transaction_keys=set(asked.transaction_keys),
+        acks=acks_of((row for key in sorted(topic_keys) for row in rows.get(key, ())), contract.legs),
+        scan=at_hand.scan,
+        heads=at_hand.heads,
+    )
+    _add_indexed(in_topics.by_key, indexed, ItemSide.TOPIC)
+    by_key = {
+        key: (*in_ledger.get(key, ()), *in_topics.by_key.get(key, ()))
+        for key in (*in_ledger, *(key for key in in_topics.by_key if key not in in_ledger))
+    }
+    by_transaction = {
+        key: {leg: tuple(found) for leg, found in legs.items()} for key, legs in in_topics.by_transaction.items()
+    }
+    return unread_where_closed(by_key, past.closed), by_transaction
+
+
+def _input_keys(asked: Questions, indexed: _Hits, *, now_utc: datetime) -> set[str]:
+    return {
+        case.match_key
+        for case in asked.keyed
+        if needs_input(
+            case, indexed.get(case.match_key, ()), now_utc=now_utc, new_copies_due_utc=asked.new_copies_due_utc
+        )
+    }
+
+
+def _topic_keys(asked: Questions, in_ledger: _Hits, *, direction: Direction, now_utc: datetime) -> set[str]:
+    return {
+        case.match_key
+        for case in asked.keyed
+        if needs_topic(
+            case,
+            in_ledger.get(case.match_key, ()),
+            direction=direction,
+            now_utc=now_utc,
+            new_copies_due_utc=asked.new_copies_due_utc,
+        )
+    }
+
+
+def _add_indexed(found: dict[str, list[LookupHit]], indexed: Mapping[str, Sequence[LookupHit]], side: ItemSide) -> None:
+    """Add what the indexes of keys know of one side."""
+    for key, seen in indexed.items():
+        add_unseen(found.setdefault(key, []), (one for one in seen if one.side is side))
+
+
+def _rows_moved_below(sides: Sources, cut: Cut, past: RunHistory, older_rows: int | None) -> int:
+    """Above every id of a row that moved, up to this run: by the guard, or where nobody has counted in between."""
+    expected = past.older_rows_expected
+    nobody_counted = bool(past.closed) and past.closed[-1].n == cut.n - 1
+    may_have_moved = expected is not None or nobody_counted
+    if older_rows is None or not may_have_moved or older_rows == expected:
+        return past.rows_moved_below
+    return max(past.rows_moved_below, sides.ledger.read_snapshot().high_mark)
 
 
 def index_sightings(indexes: ReadableIndexes, match_keys: Collection[str]) -> dict[str, tuple[LookupHit, ...]]:

@@ -146,6 +146,7 @@ def show_contract(
     request: Request,
     user: GetUserDep,
     contract_name: ContractName,
+    *,
     kind: str = "",
     search: Annotated[str, Query(max_length=200, pattern=_NO_ZERO_BYTE)] = "",
     order: ItemOrder = ItemOrder.OLDEST,

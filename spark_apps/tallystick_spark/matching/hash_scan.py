@@ -279,7 +279,7 @@ def scan_by_hash(
         home, again = _with_repeated(topic, ledger, plan, home, repeated, heads)
         known |= again
     return HashScan(
-        scan=replace(_assemble(plan, found, home, canaries, legs, known, lag_of), heads=heads),
+        scan=replace(_assemble(plan, found, home, canaries, legs=legs, known=known, lag_of=lag_of), heads=heads),
         walked=walked,
         seen=dict(map(seen_in, found.beside[BlobKind.SEEN])),
     )
@@ -448,6 +448,7 @@ def _assemble(
     found: _Found,
     home: _Home,
     canaries: _Home,
+    *,
     legs: Mapping[str, str],
     known: frozenset[str],
     lag_of: Direction | None,

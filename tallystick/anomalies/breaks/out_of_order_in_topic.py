@@ -35,9 +35,7 @@ def _break(
     before = topic_item_id(event.topic, event.partition, event.highest_offset)
     break_class = BreakClass.OUT_OF_ORDER_IN_TOPIC
     return Break(
-        break_id=break_id(
-            contract=contract.name, break_class=break_class, match_key=event.match_key, position=place
-        ),
+        break_id=break_id(contract=contract.name, break_class=break_class, match_key=event.match_key, position=place),
         break_class=break_class,
         match_key=event.match_key,
         transaction_key=event.transaction_key,

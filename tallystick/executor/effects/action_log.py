@@ -95,7 +95,7 @@ class ItemCheck:
 _Action = TypeVar("_Action", AbortItem, PlanItem)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ExecutionContext:
     """One start of an executor.
 

@@ -85,7 +85,13 @@ def post_once(
     """
     post = _rules_of(contract)
     return _once(
-        dsn, contract, item, lambda it: _post(it, contract, post, item, event), plan_hash, may_write, on_progress
+        dsn,
+        contract,
+        item,
+        write=lambda it: _post(it, contract, post, item, event),
+        plan_hash=plan_hash,
+        may_write=may_write,
+        on_progress=on_progress,
     )
 
 
@@ -101,7 +107,13 @@ def counterpost_once(
     """Insert the compensating entry of one row, or find that its action did. Raises the same."""
     post = _rules_of(contract)
     return _once(
-        dsn, contract, item, lambda it: _counterpost(it, contract, post, item), plan_hash, may_write, on_progress
+        dsn,
+        contract,
+        item,
+        write=lambda it: _counterpost(it, contract, post, item),
+        plan_hash=plan_hash,
+        may_write=may_write,
+        on_progress=on_progress,
     )
 
 
@@ -109,6 +121,7 @@ def _once(
     dsn: str,
     contract: Contract,
     item: PlanItem,
+    *,
     write: Callable[[psycopg.Connection], None],
     plan_hash: str,
     may_write: Callable[[], str | None],

@@ -78,7 +78,16 @@ def work() -> ExecutionContext:
     contract: Any = SimpleNamespace(name="payouts")
     unused: Any = SimpleNamespace(kafka=None)
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    return ExecutionContext(unused, contract, unused, PLAN, "bob", "test", lambda *_: None, lambda: now)
+    return ExecutionContext(
+        engine=unused,
+        contract=contract,
+        connections=unused,
+        plan=PLAN,
+        approver="bob",
+        environment="test",
+        on_progress=lambda *_: None,
+        now=lambda: now,
+    )
 
 
 def test_who_holds_its_actions_publishes_them(cluster: Cluster, work: ExecutionContext) -> None:
