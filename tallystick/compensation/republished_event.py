@@ -12,7 +12,7 @@ import msgspec
 from tallystick.compensation.plan import PlanItem, RepairKind
 from tallystick.contract.event import EventFields
 from tallystick.kafka_log.committed_records import CommittedRecord
-from tallystick.kafka_log.event_decoder import reader_of
+from tallystick.kafka_log.event_decoder import decoder_of
 from tallystick.kafka_log.record import ACTION_HEADER, REVERSES_HEADER, SESSION_HEADER, header_text
 from tallystick.model.cut import JudgedPart, PartitionSnapshot
 from tallystick.model.offsets import TopicPartition
@@ -162,7 +162,7 @@ def why_not_read_whole(
 
 def says_the_same(copy: CurrentEvent, item: PlanItem, names: EventFields) -> bool:
     """Does the event say what the plan says? Compared as text, as which a run reads keys: one may be a JSON number."""
-    said = reader_of(names).read(copy.value)
+    said = decoder_of(names).read(copy.value)
     return not said.problem and (said.match_key, said.transaction_key, said.leg, said.amount_minor, said.currency) == (
         item.match_key,
         item.transaction_key,
@@ -202,7 +202,7 @@ def find_events(records: Iterable[CommittedRecord], items: Collection[PlanItem],
             place = f"{record.topic}[{record.partition}] at {record.kafka_offset}"
             unread.setdefault(record.topic, f"any event may stand in {place}, where {record.problem}")
             continue
-        event = reader_of(names).read(record.value)
+        event = decoder_of(names).read(record.value)
         if event.problem and (record.topic, record.key) in asked:
             unreadable.add((record.topic, record.key))
         key = (record.topic, event.match_key or "")

@@ -1,4 +1,8 @@
-"""What a readable event is: a payload in, the contract's fields out, or why not. All ways of reading ask here.
+"""What a readable event is: a payload in, the contract's fields out, or why not. Whoever reads payloads asks here.
+
+`EventDecoder` is the one interface. The reader of the log and Spark's frame read many payloads by it (`read_whole`,
+`read_each`), look-ups read single ones (`read`) or only their keys (`decode_keys`). `read` is the rule; the quick ways
+say what it says, only sooner.
 
 A readable event is one JSON object (RFC 8259) in UTF-8, with nothing but white space behind it and not more than
 DEPTH_MAX deep, whose fields are of the right kinds. Its texts are JSON strings, or whole numbers, whose digits are the
@@ -8,12 +12,14 @@ the object has twice counts as its last value says; a byte order mark before the
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from hashlib import sha256
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Annotated, Any, NamedTuple, Protocol, Union, cast
 
 import msgspec
+from msgspec import Meta
 
 from tallystick.contract.event import EventFields
 from tallystick.text.money import minor_unit_digits
@@ -30,6 +36,10 @@ _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _BRACKET = re.compile(rb"[][{}]")
 _WHOLE_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)")
 _DECIMAL = re.compile(r"(-?[0-9]+)(?:\.([0-9]+))?", re.ASCII)
+_KEY_OF_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,4299}", re.ASCII)
+"""What a JSON integer reads as. Python reads none of more digits."""
+_NUL_ESCAPE = rb"\u0000"
+_TEXTS = ("match_key", "transaction_key", "leg", "currency")
 
 
 class EventReading(NamedTuple):
@@ -49,10 +59,35 @@ class EventReading(NamedTuple):
     problem: str = ""
 
 
-class EventReader:
+class Event(Protocol):
+    """A readable event: what `EventReading` has, and all of it is there."""
+
+    @property
+    def match_key(self) -> str: ...
+    @property
+    def transaction_key(self) -> str: ...
+    @property
+    def leg(self) -> str: ...
+    @property
+    def amount_minor(self) -> int: ...
+    @property
+    def currency(self) -> str: ...
+
+
+class EventKeys(Protocol):
+    """The two keys of a payload as they are written: a text, a number, or nothing."""
+
+    @property
+    def match_key(self) -> str | int | None: ...
+    @property
+    def transaction_key(self) -> str | int | None: ...
+
+
+class EventDecoder:
     """Reads the events of one contract's topic. several_legs: its transactions are told apart by their key."""
 
     def __init__(self, fields: EventFields, *, several_legs: bool = False) -> None:
+        self._fields, self._several_legs = fields, several_legs
         self._names = {
             "match_key": fields.match_key,
             "transaction_key": fields.transaction_key,
@@ -86,6 +121,47 @@ class EventReader:
             sequence=self._whole_number(raw, self._sequence, problems) if self._sequence else None,
             problem=problems[0] if problems else "",
         )
+
+    def read_whole(self, values: Sequence[bytes | None]) -> list[Event] | None:
+        """The events, if every one of them is readable and all their texts are strings: it is nearly always so."""
+        try:
+            events = list(map(self._of_strings, values))
+        except DECODE_ERRORS:  # a record without a value is a TypeError
+            return None
+        return events if _are_sound([value for value in values if value is not None]) else None
+
+    def read_each(self, values: Sequence[bytes | None]) -> list[Event | None]:
+        """The event of each value, None where it is unreadable."""
+        are_sound = _are_sound([value for value in values if value is not None])
+        return [self._event(value, is_sound=are_sound) for value in values]
+
+    def _event(self, value: bytes | None, *, is_sound: bool) -> Event | None:
+        """is_sound: known of its bytes."""
+        if value is not None and (is_sound or _are_sound([value])):
+            try:
+                return _Texts(self._of_numbers(value))
+            except (*DECODE_ERRORS, OverflowError):
+                pass
+        reading = self.read(value)
+        return None if reading.problem else cast("Event", reading)
+
+    @cached_property
+    def decode_keys(self) -> Callable[[bytes], EventKeys]:
+        """Of one payload only the keys, as `written_keys` has them. Raises DECODE_ERRORS where it may have any."""
+        return cast("Callable[[bytes], EventKeys]", msgspec.json.Decoder(_two_keys(self._fields)).decode)
+
+    @cached_property
+    def _of_strings(self) -> Callable[[bytes | None], Event]:
+        return self._quick(())
+
+    @cached_property
+    def _of_numbers(self) -> Callable[[bytes | None], Event]:
+        return self._quick((int,))
+
+    def _quick(self, others: tuple[type, ...]) -> Callable[[bytes | None], Event]:
+        if not _is_plain(self._fields):
+            return _refuse
+        return _quick_decoder(self._fields, others, several_legs=self._several_legs)
 
     def _text(self, raw: Callable[[str], bytes], name: str, problems: list[str]) -> str | None:
         json_name = self._names[name]
@@ -125,9 +201,15 @@ _NOTHING = (b"", b"null")
 
 
 @lru_cache
-def reader_of(fields: EventFields) -> EventReader:
+def decoder_of(fields: EventFields) -> EventDecoder:
     """Of a look-up, which asks what single records say, whatever is asked of transactions."""
-    return EventReader(fields)
+    return EventDecoder(fields)
+
+
+def written_keys(keys: Iterable[str]) -> frozenset[str | int]:
+    """All that `EventDecoder.decode_keys` makes of these: the keys, and the numbers that read as one of them."""
+    texts = frozenset(keys)
+    return texts | {int(key) for key in texts if _KEY_OF_NUMBER.fullmatch(key)}
 
 
 def unsound(value: bytes) -> str:
@@ -216,3 +298,93 @@ def _raw_decoder(json_names: set[str]) -> Callable[[bytes], Callable[[str], byte
         return lambda name: bytes(getattr(event, place[name]))
 
     return of
+
+
+class _Texts:
+    """An event whose texts are text. Raises OverflowError where a number has too many digits for one."""
+
+    __slots__ = ("amount_minor", *_TEXTS)
+    match_key: str
+    transaction_key: str
+    leg: str
+    currency: str
+
+    def __init__(self, event: Any) -> None:
+        self.amount_minor: int = event.amount_minor
+        for name in _TEXTS:
+            text = getattr(event, name)
+            if not isinstance(text, str):
+                text = str(text)
+                if len(text) > TEXT_LENGTH_MAX:
+                    raise OverflowError
+            setattr(self, name, text)
+
+
+def _refuse(value: bytes | None) -> Event:
+    raise TypeError("the contract's fields need the reader itself")
+
+
+def _is_plain(fields: EventFields) -> bool:
+    """Are the contract's fields strings, and one whole number under a name of its own?"""
+    texts = {getattr(fields, name) for name in _TEXTS}
+    return fields.amount_unit == "minor" and fields.sequence is None and fields.amount_minor not in texts
+
+
+def _are_sound(values: Sequence[bytes]) -> bool:
+    """Do they hold nothing that msgspec takes and the reader does not? Asked of all at once, for it is seldom no."""
+    together = b"\n".join(values)
+    if b"\\" in together and _NUL_ESCAPE in together:
+        return False
+    if together.isascii() and _are_shallow(values, together):
+        return True
+    return not any(map(unsound, values))
+
+
+def _are_shallow(values: Sequence[bytes], together: bytes) -> bool:
+    """Is none of them too deep, as can be told at a glance? An object inside another one adds five bytes at least."""
+    if b"[" not in together and max(map(len, values), default=0) < 5 * DEPTH_MAX:
+        return True
+    return together.count(b"{") + together.count(b"[") < DEPTH_MAX + len(values)
+
+
+def _quick_decoder(
+    fields: EventFields, others: tuple[type, ...], *, several_legs: bool
+) -> Callable[[bytes | None], Event]:
+    """Of one JSON object as an object with the contract's names. Takes no event that lacks anything.
+
+    others: what may stand where a text is asked for.
+    """
+    never_empty = ("match_key", "currency", *(["transaction_key"] if several_legs else []))
+    text = Annotated[str, Meta(max_length=TEXT_LENGTH_MAX)]
+    some_text = Annotated[str, Meta(min_length=1, max_length=TEXT_LENGTH_MAX)]
+    kinds: Mapping[str, Any] = (
+        {"amount_minor": Annotated[int, Meta(ge=LONG_MIN, le=LONG_MAX)]}
+        | dict.fromkeys(_TEXTS, Union[text, *others])
+        | dict.fromkeys(never_empty, Union[some_text, *others])
+    )
+    json_names = {name: getattr(fields, name) for name in kinds}
+    named = {json_names[name]: name for name in sorted(kinds, key=lambda name: name in never_empty)}
+    shape = msgspec.defstruct(
+        "Event",
+        [(name, kinds[name]) for name in named.values()],
+        rename={name: json_name for json_name, name in named.items()},
+        namespace={
+            name: property(attrgetter(named[json_name]))
+            for name, json_name in json_names.items()
+            if name not in named.values()
+        },
+        gc=False,
+    )
+    # Of None it raises TypeError, for which `read_whole` waits: a test before each call would cost a call more.
+    return cast("Callable[[bytes | None], Event]", msgspec.json.Decoder(shape).decode)
+
+
+def _two_keys(fields: EventFields) -> Any:
+    kind = str | int | None
+    if fields.match_key == fields.transaction_key:
+        of_match_key = property(attrgetter("match_key"))
+        shape, renamed = [("match_key", kind, None)], {"match_key": fields.match_key}
+        return msgspec.defstruct("Keys", shape, rename=renamed, namespace={"transaction_key": of_match_key}, gc=False)
+    shape = [("match_key", kind, None), ("transaction_key", kind, None)]
+    renamed = {"match_key": fields.match_key, "transaction_key": fields.transaction_key}
+    return msgspec.defstruct("Keys", shape, rename=renamed, gc=False)

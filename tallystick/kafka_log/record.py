@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from tallystick.contract.event import EventFields
-from tallystick.kafka_log.event_decoder import EventReader, reader_of
+from tallystick.kafka_log.event_decoder import EventDecoder, decoder_of
 from tallystick.kafka_log.fetch import Fetch
 from tallystick.kafka_log.header_cache import NO_HEADS, KeptHeads
 from tallystick.kafka_log.log_walk import DecidedBatch, Outcome, batch_at
@@ -123,7 +123,7 @@ def records_of(
 def record_of(record: Record, batch: DecidedBatch, topic_partition: TopicPartition, fields: EventFields) -> LogRecord:
     """One record of a data batch, decoded. What is not sound in it is empty."""
     header = batch.header
-    event = reader_of(fields).read(record.value)
+    event = decoder_of(fields).read(record.value)
     headers = _short_texts(record.headers)
     return LogRecord(
         topic_partition=topic_partition,
@@ -184,14 +184,14 @@ def read_records(
         yield replace(record, span=span) if span else record
 
 
-def why_unreadable(fetch: Fetch, topic_partition: TopicPartition, offset: int, reader: EventReader) -> str:
+def why_unreadable(fetch: Fetch, topic_partition: TopicPartition, offset: int, decoder: EventDecoder) -> str:
     """Say what is wrong with one record, as `EventReading.problem` does. Raises fetch.OffsetNotInLog."""
     batch = batch_at(fetch, topic_partition, offset)
     try:
         records = readable_records(batch)
     except UnreadableBatch as error:
         return str(error)
-    return next((reader.read(one.value).problem for one in records if one.offset == offset), "")
+    return next((decoder.read(one.value).problem for one in records if one.offset == offset), "")
 
 
 def _digest(key: bytes | None, value: bytes | None) -> str:

@@ -8,13 +8,9 @@ import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
-from typing import Any
-
-import msgspec
 
 from tallystick.contract.event import EventFields
-from tallystick.kafka_log.event_decoder import DECODE_ERRORS
+from tallystick.kafka_log.event_decoder import DECODE_ERRORS, decoder_of, written_keys
 from tallystick.kafka_log.fetch import Fetch
 from tallystick.kafka_log.header_cache import NO_HEADS, KeptHeads
 from tallystick.kafka_log.log_walk import DecidedBatch, Outcome, walk_past_lso
@@ -28,8 +24,6 @@ NEEDLES_MAX = 4
 _WRITTEN_AS_IT_IS = re.compile(r'[^"/\[\\\]{}]+', re.ASCII)
 """Keys that JSON writes byte by byte, save for \\u escapes; those of other characters have several spellings."""
 _ESCAPE = rb"\u"
-_WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,4299}", re.ASCII)
-"""What a JSON integer reads as. Python reads none of more digits."""
 _SCANNED = (Outcome.COMMITTED, Outcome.PLAIN)
 
 
@@ -112,15 +106,15 @@ def _standing_at(batch: DecidedBatch, places: Collection[int]) -> Iterator[Recor
 class _KeyFilter:
     """Tells from two fields of an event whether its record may be wanted. Only a no is certain.
 
-    The decoder is strict where `record_of` is lenient; what it refuses may be wanted. Where the empty key is, so may
+    `decode_keys` is strict where `record_of` is lenient; what it refuses may be wanted. Where the empty key is, so may
     all be, since what cannot be read has it.
     """
 
     def __init__(self, fields: EventFields, wanted: Wanted) -> None:
-        self._match_keys = _as_decoded(wanted.match_keys)
-        self._transaction_keys = _as_decoded(wanted.transaction_keys)
+        self._match_keys = written_keys(wanted.match_keys)
+        self._transaction_keys = written_keys(wanted.transaction_keys)
         self._all = "" in wanted.match_keys | wanted.transaction_keys
-        self._decode = msgspec.json.Decoder(_two_keys(fields)).decode
+        self._decode = decoder_of(fields).decode_keys
 
     def possible(self, batch: DecidedBatch, places: Collection[int]) -> Iterator[Record]:
         """The batch's records that may be wanted for their key, and those at these places."""
@@ -140,23 +134,6 @@ class _KeyFilter:
                 continue
             if event.match_key in match_keys or event.transaction_key in transaction_keys or record.offset in places:
                 yield record
-
-
-def _two_keys(fields: EventFields) -> Any:
-    kind = str | int | None
-    if fields.match_key == fields.transaction_key:
-        of_match_key = property(attrgetter("match_key"))
-        shape, renamed = [("match_key", kind, None)], {"match_key": fields.match_key}
-        return msgspec.defstruct("Keys", shape, rename=renamed, namespace={"transaction_key": of_match_key}, gc=False)
-    shape = [("match_key", kind, None), ("transaction_key", kind, None)]
-    renamed = {"match_key": fields.match_key, "transaction_key": fields.transaction_key}
-    return msgspec.defstruct("Keys", shape, rename=renamed, gc=False)
-
-
-def _as_decoded(keys: Iterable[str]) -> frozenset[str | int]:
-    """The same keys, and the numbers that read as one of them."""
-    texts = frozenset(keys)
-    return texts | {int(key) for key in texts if _WHOLE_NUMBER.fullmatch(key)}
 
 
 def _may_hold(batch: DecidedBatch, needles: tuple[bytes, ...] | None, places: Sequence[int]) -> bool:

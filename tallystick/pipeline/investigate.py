@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from tallystick.contract.contract import Contract
 from tallystick.judging.record_origins import origins_needed, read_identities
 from tallystick.kafka_cluster.state import ClusterState
-from tallystick.kafka_log.event_decoder import EventReader
+from tallystick.kafka_log.event_decoder import EventDecoder
 from tallystick.kafka_log.fetch import OffsetNotInLog
 from tallystick.kafka_log.header_cache import KeptHeads
 from tallystick.kafka_log.offset_census import OffsetProgress, OnProgress, take_census, with_compaction
@@ -379,9 +379,9 @@ def _and_known(before: Repairs, more: Repairs) -> Repairs:
 
 def _with_its_problem(sides: Sources, record: UnreadableRecord) -> UnreadableRecord:
     part = TopicPartition(topic=record.topic, partition=record.partition)
-    reader = EventReader(sides.contract.event_on(record.topic), several_legs=len(sides.contract.legs) > 1)
+    decoder = EventDecoder(sides.contract.event_on(record.topic), several_legs=len(sides.contract.legs) > 1)
     try:
-        problem = why_unreadable(sides.fetcher(fetch_bytes=1), part, record.kafka_offset, reader)
+        problem = why_unreadable(sides.fetcher(fetch_bytes=1), part, record.kafka_offset, decoder)
     except OffsetNotInLog:
         problem = ""
     return replace(record, problem=problem)

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from tallystick.contract.event import EventFields
 from tallystick.kafka_log.batch_header import Marker
+from tallystick.kafka_log.event_decoder import EventDecoder
 from tallystick.kafka_log.fetch import Fetch, FetchedLog
 from tallystick.kafka_log.offset_census import take_census
 from tallystick.kafka_log.record import unpacked
@@ -30,7 +31,6 @@ from tallystick_spark.matching.bucket_blobs import (
     totals_in,
 )
 from tallystick_spark.matching.row_hashes import events_to_hash, hashed_events
-from tallystick_spark.readers.event_columns import EventDecoder
 from tallystick_spark.readers.key_index_files import IndexPlan, read_before
 from tallystick_spark.readers.log_reader import CorruptBatch, WantedOffsets, event_rows, records_at, summaries_of
 from tallystick_spark.readers.reader_messages import RecordDigest, seen_in, walked_in
@@ -202,8 +202,8 @@ def test_the_index_holds_each_readable_event_by_its_key_at_its_offset(
     asked = ReadableIndexes(artifacts=folder, by_cut={1: index}).look_up(["a", "b", "7"])
     expected: dict[str, set[str]] = {}
     for offset, value, _ in visible:
-        for match_key in decoder.decode([value])[1].match_keys:
-            expected.setdefault(match_key.decode(), set()).add(f"topic:{TOPIC}:3:{offset}")
+        for event in filter(None, decoder.read_each([value])):
+            expected.setdefault(event.match_key, set()).add(f"topic:{TOPIC}:3:{offset}")
     assert {key: {copy.item_id for copy in copies} for key, copies in asked.items()} == {
         key: places for key, places in expected.items() if key in ("a", "b", "7")
     }

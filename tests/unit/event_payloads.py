@@ -1,13 +1,23 @@
 """Payloads that are readable events, and some that are none, each with what is wrong with it."""
 
 import json
+from collections.abc import Sequence
+from typing import Any
 
 from hypothesis import strategies as st
 
 from tallystick.contract.event import EventFields
-from tallystick.kafka_log.event_decoder import DEPTH_MAX, TEXT_LENGTH_MAX
+from tallystick.kafka_log.event_decoder import DEPTH_MAX, TEXT_LENGTH_MAX, EventDecoder
 
 FIELDS = EventFields()
+SOME_FIELDS = (
+    FIELDS,
+    EventFields(transaction_key="event_id"),
+    EventFields(amount_unit="major"),
+    EventFields(ordering_key="leg", sequence="note"),
+    EventFields(leg="amount_minor"),
+)
+NAMES = ("match_key", "transaction_key", "leg", "amount_minor", "currency")
 WHOLE = b'{"event_id":"ev-1","payment_id":"pay-1","leg":"payout","amount_minor":1000,"currency":"EUR"}'
 
 
@@ -115,3 +125,14 @@ PAYLOADS = (
     | st.sampled_from([value for value, _ in UNREADABLE.values() if value is not None])
 )
 """Bytes: events, nearly events, and anything."""
+
+EVERY_KIND = [*READABLE.values(), *(value for value, _ in UNREADABLE.values()), with_field(b'""', "payment_id")]
+
+
+def by_the_rule(
+    values: Sequence[bytes | None], fields: EventFields, *, several_legs: bool
+) -> list[tuple[Any, ...] | None]:
+    """What each value says, read by itself: its fields by NAMES; None of an unreadable one."""
+    decoder = EventDecoder(fields, several_legs=several_legs)
+    readings = map(decoder.read, values)
+    return [None if one.problem else tuple(getattr(one, name) for name in NAMES) for one in readings]

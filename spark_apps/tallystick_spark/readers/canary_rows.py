@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tallystick.contract.event import EventFields
 from tallystick.judging.canaries import CanaryEvent, CanaryRow
+from tallystick.kafka_log.event_decoder import EventDecoder
 from tallystick.matching.scan_result import CANARY_PARTITION
 from tallystick_spark.matching.xxhash import hash_pairs
-from tallystick_spark.readers.event_columns import EventDecoder
 from tallystick_spark.readers.ledger_frame import LEDGER_ROWS
 from tallystick_spark.readers.topic_frame import with_events
 

@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract.event import EventFields
 from tallystick.host.gc_tuning import relaxed_gc
+from tallystick.kafka_log.event_decoder import EventDecoder
 from tallystick.kafka_log.fetch import Fetch, FetchedLog, OffsetNotInLog, fetcher, fetchers, open_admin
 from tallystick.kafka_log.header_cache import HEADS_MAX, BatchHeads, HeadKeeper
 from tallystick.kafka_log.log_walk import DecidedBatch, LogEndsEarly, Outcome, batch_at, walk_batches
@@ -47,7 +48,7 @@ from tallystick_spark.matching.bucket_blobs import (
 from tallystick_spark.matching.keyed_hash import keyed_hashes
 from tallystick_spark.matching.row_hashes import SUMMARY_SHAPE
 from tallystick_spark.matching.xxhash import hash_longs, hash_pairs, hash_place
-from tallystick_spark.readers.event_columns import EventDecoder, WholeEvents
+from tallystick_spark.readers.event_columns import WholeEvents, columns_of, readable_among
 from tallystick_spark.readers.key_index_files import IndexPlan, IndexWriter
 from tallystick_spark.readers.reader_messages import NOTHING_SEEN, PartitionScan, RecordDigest, seen_blob, walked_blob
 from tallystick_spark.readers.topic_frame import events_shape, with_events
@@ -386,11 +387,12 @@ class _Hasher:
         count, offsets = len(records.offsets), np.array(records.offsets, dtype=np.int64)
         content = _contents(offsets, records, self._place_hash)
         readable = np.ones(count, dtype=bool)
-        whole = self._decoder.decode_whole(records.values)
-        if whole is not None:
+        events = self._decoder.read_whole(records.values)
+        if events is not None:
+            whole = columns_of(events)
             figures, decoded = self._figures(whole), offsets
         else:
-            places, whole = self._decoder.decode(records.values)
+            places, whole = readable_among(self._decoder, records.values)
             rows = np.full(count, -1)
             rows[places], decoded = np.arange(len(places)), offsets[places]
             readable = rows >= 0
@@ -450,7 +452,7 @@ def event_rows(found: Iterable[Found], fields: EventFields, legs: Mapping[str, s
     """The readable ones among the records, decoded. Shape: _EVENTS."""
     decoder = _decoder(fields, legs)
     for part, batch, records in found:
-        places, whole = decoder.decode([record.value for record in records])
+        places, whole = readable_among(decoder, [record.value for record in records])
         readable = [records[place] for place in places]
         log_records = [packed(record_of(record, batch, part, fields)) for record in readable]
         columns = {

@@ -13,8 +13,9 @@ from pyspark.sql import functions as F
 
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract.event import EventFields
+from tallystick.kafka_log.event_decoder import EventDecoder
 from tallystick.model.offsets import OffsetRange
-from tallystick_spark.readers.event_columns import EventDecoder, read_events
+from tallystick_spark.readers.event_columns import read_events
 
 ISOLATION = "read_committed"
 _EVENTS = (
@@ -92,7 +93,7 @@ def assert_read_committed(source: DataFrame) -> None:
 
 
 def parse_events(source: DataFrame, fields: EventFields, *, several_legs: bool) -> DataFrame:
-    """Read the contract's fields, as `EventReader` does. A record that lacks one is kept, with readable false."""
+    """Read the contract's fields, as `EventDecoder.read` does. A record that lacks one is kept, with readable false."""
     has_sequence = fields.sequence is not None
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

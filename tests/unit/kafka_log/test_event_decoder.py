@@ -1,16 +1,32 @@
 """What a readable event is, and why any other record is none."""
 
 import json
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 from tallystick.contract.event import EventFields
-from tallystick.kafka_log.event_decoder import DEPTH_MAX, EventReader, depth_of
-from tests.unit.event_payloads import FIELDS, PAYLOADS, READABLE, UNREADABLE, WHOLE, nested, with_field
+from tallystick.kafka_log.event_decoder import DECODE_ERRORS, DEPTH_MAX, EventDecoder, depth_of, written_keys
+from tests.unit.event_payloads import (
+    EVERY_KIND,
+    FIELDS,
+    NAMES,
+    PAYLOADS,
+    READABLE,
+    SOME_FIELDS,
+    UNREADABLE,
+    WHOLE,
+    by_the_rule,
+    nested,
+    with_field,
+    with_note,
+)
 
-READER, IN_MAJOR_UNITS = EventReader(FIELDS), EventReader(EventFields(amount_unit="major"), several_legs=True)
-IN_ORDER = EventReader(EventFields(ordering_key="leg", sequence="note"), several_legs=True)
+READER, IN_MAJOR_UNITS = EventDecoder(FIELDS), EventDecoder(EventFields(amount_unit="major"), several_legs=True)
+IN_ORDER = EventDecoder(EventFields(ordering_key="leg", sequence="note"), several_legs=True)
 
 
 @pytest.mark.parametrize("value", READABLE.values(), ids=READABLE)
@@ -33,7 +49,7 @@ def test_what_is_sound_in_an_unreadable_event_is_known() -> None:
 
 @pytest.mark.parametrize("several_legs", [True, False])
 def test_an_empty_transaction_key_is_none_where_legs_are_told_apart_by_it(several_legs: bool) -> None:
-    event = EventReader(FIELDS, several_legs=several_legs).read(with_field(b'""', "payment_id"))
+    event = EventDecoder(FIELDS, several_legs=several_legs).read(with_field(b'""', "payment_id"))
     assert event.problem == ("payment_id is empty" if several_legs else "")
 
 
@@ -73,3 +89,78 @@ def test_reading_never_fails(value: bytes) -> None:
 def test_white_space_and_another_order_are_nothing() -> None:
     turned = dict(reversed(json.loads(WHOLE).items()))
     assert READER.read(json.dumps(turned, indent=1).encode()) == READER.read(WHOLE)
+
+
+# The quick ways of the same interface.
+
+
+def read_together(
+    values: Sequence[bytes | None], fields: EventFields, *, several_legs: bool
+) -> list[tuple[Any, ...] | None]:
+    """As many are read at once: by `read_each`, and by `read_whole` where it answers."""
+    decoder = EventDecoder(fields, several_legs=several_legs)
+    events = decoder.read_each(values)
+    found = [None if one is None else tuple(getattr(one, name) for name in NAMES) for one in events]
+    quick = decoder.read_whole(values)
+    assert quick is None or [tuple(getattr(event, name) for name in NAMES) for event in quick] == found
+    return found
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    values=st.lists(PAYLOADS | st.none(), max_size=6), fields=st.sampled_from(SOME_FIELDS), several_legs=st.booleans()
+)
+@example(values=EVERY_KIND, fields=FIELDS, several_legs=True)
+@example(values=[WHOLE, WHOLE], fields=FIELDS, several_legs=True)
+def test_many_are_read_as_each_is(values: list[bytes | None], fields: EventFields, several_legs: bool) -> None:
+    assert read_together(values, fields, several_legs=several_legs) == by_the_rule(
+        values, fields, several_legs=several_legs
+    )
+    for value in values:
+        alone = read_together([value], fields, several_legs=several_legs)
+        assert alone == by_the_rule([value], fields, several_legs=several_legs)
+
+
+@pytest.mark.parametrize("value", [WHOLE, with_field('"é"'.encode()), READABLE["as long as may be"]])
+def test_plain_events_are_read_quickly_and_one_of_another_kind_among_them_is_not(value: bytes) -> None:
+    decoder = EventDecoder(FIELDS, several_legs=True)
+    assert decoder.read_whole([value] * 3) is not None
+    assert decoder.read_whole([value, with_field(b"17")]) is None
+
+
+def test_one_name_for_two_fields() -> None:
+    fields = EventFields(transaction_key=FIELDS.match_key)
+    whole = EventDecoder(fields).read_whole([WHOLE])
+    assert whole is not None
+    assert (whole[0].match_key, whole[0].transaction_key) == ("ev-1", "ev-1")
+    assert EventDecoder(fields).read_whole([with_field(b'""')]) is None
+
+
+def may_be_wanted(value: bytes, fields: EventFields, *, match_key: str | None, transaction_key: str | None) -> bool:
+    """What a look-up for these keys concludes from `decode_keys`."""
+    try:
+        keys = EventDecoder(fields).decode_keys(value)
+    except DECODE_ERRORS:
+        return True
+    match_keys, transaction_keys = (written_keys([key] if key else []) for key in (match_key, transaction_key))
+    return keys.match_key in match_keys or keys.transaction_key in transaction_keys
+
+
+@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+@given(value=PAYLOADS, fields=st.sampled_from(SOME_FIELDS))
+@example(value=with_field(b"-0"), fields=FIELDS)
+@example(value=READABLE["a byte order mark before it"], fields=FIELDS)
+@example(value=READABLE["a name twice"], fields=FIELDS)
+@example(value=with_field(b"10.50", "amount_minor"), fields=FIELDS)
+def test_no_look_up_passes_over_a_payload_that_reads_as_its_key(value: bytes, fields: EventFields) -> None:
+    """Also where the payload is unreadable for another reason than its key."""
+    said = EventDecoder(fields).read(value)
+    if said.match_key:
+        assert may_be_wanted(value, fields, match_key=said.match_key, transaction_key=None)
+    if said.transaction_key:
+        assert may_be_wanted(value, fields, match_key=None, transaction_key=said.transaction_key)
+
+
+@pytest.mark.parametrize("value", [WHOLE, with_field(b"17"), with_field(b"null"), with_note(b'"ev-2"')])
+def test_one_that_reads_as_another_key_is_passed_over(value: bytes) -> None:
+    assert not may_be_wanted(value, FIELDS, match_key="ev-2", transaction_key="ev-1")

@@ -4,7 +4,7 @@ import pytest
 
 from lab.faults.swollen_batch import CODECS, packed_batch, record_bytes, varint
 from tallystick.kafka_log import open_batch as module
-from tallystick.kafka_log.event_decoder import EventReader
+from tallystick.kafka_log.event_decoder import EventDecoder
 from tallystick.kafka_log.log_walk import DecidedBatch, batch_at
 from tallystick.kafka_log.open_batch import HEADERS_MAX, is_whole, open_batch, readable_records
 from tallystick.kafka_log.record import read_record, why_unreadable
@@ -114,7 +114,7 @@ def test_a_batch_of_too_many_records_is_not_unpacked_and_takes_no_more_room_than
 
 
 def test_a_record_of_it_is_named_with_the_batchs_problem_and_never_with_its_content() -> None:
-    problem = why_unreadable(log_with_a_bomb().fetch, PART, 2, EventReader(FIELDS))
+    problem = why_unreadable(log_with_a_bomb().fetch, PART, 2, EventDecoder(FIELDS))
     assert "bytes unpacks to more than" in problem
     record = read_record(log_with_a_bomb().fetch, PART, 2, FIELDS)
     assert (record.match_key, record.amount_minor) == ("", None)
