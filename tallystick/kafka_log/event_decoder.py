@@ -21,14 +21,12 @@ from typing import Annotated, Any, NamedTuple, Protocol, Union, cast
 import msgspec
 from msgspec import Meta
 
+from tallystick.contract.equality import LONG_MAX, LONG_MIN, TEXT_LENGTH_MAX
 from tallystick.contract.event import EventFields
 from tallystick.text.money import minor_unit_digits
 
 DEPTH_MAX = 100
 """Objects and arrays inside each other. Deeper, a parser ends where its stack does: each time at another depth."""
-TEXT_LENGTH_MAX = 500
-"""Characters of a key, leg or currency: at most 2,000 bytes, which PostgreSQL still takes into an index."""
-LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 
 DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, TypeError, RecursionError)
 """What msgspec's JSON decoder raises of bytes that it does not take; a TypeError where there are none."""

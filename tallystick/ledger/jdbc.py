@@ -43,6 +43,7 @@ from sqlalchemy.exc import DBAPIError, NoSuchTableError, OperationalError
 from sqlalchemy.pool import NullPool
 
 from tallystick.connections.postgres_failures import what_to_do
+from tallystick.contract.equality import Compared, row_money
 from tallystick.contract.ledger import LedgerSection
 from tallystick.contract.sql_condition import EXPECTED, for_pgjdbc, why_no_condition
 from tallystick.ledger.earlier_rows import ReadSlice, find_read_slice
@@ -54,7 +55,6 @@ from tallystick.ledger.protocol import (
     LedgerRow,
     LedgerUnreachable,
     not_unique_row_id,
-    whole_minor,
 )
 from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
 
@@ -69,7 +69,8 @@ _KEYS_AT_ONCE = 500
 _READ_ONLY = {"postgresql": "SET default_transaction_read_only = on", "sqlite": "PRAGMA query_only = ON"}
 """By SQLAlchemy's name of the database: what makes it refuse each write of this session; others have their roles."""
 
-_COMPARED = ("row_id", "match_key", "transaction_key", "leg", "amount_minor", "currency")
+_TEXTS = ("row_id", "match_key", "transaction_key", "leg")
+_COLUMNS = (*_TEXTS, *Compared._fields)
 
 
 def snapshot_behind(end: int, *, overlap: int, clock: int | None, system: str) -> LedgerSnapshot:
@@ -195,11 +196,12 @@ class JdbcLedger:
             query = self._select().where(key.in_(asked[first : first + _KEYS_AT_ONCE])).order_by(self._order)
             for row in self.connection.execute(query):
                 position = -1 if row.position is None else self._position(row.position)
-                texts = {name: _text(getattr(row, name)) for name in _COMPARED if name != "amount_minor"}
-                amount_minor = whole_minor(row.amount_minor)
+                texts = {name: _text(getattr(row, name)) for name in _TEXTS}
+                money = row_money(row.amount_minor, row.currency)
                 one = LedgerRow(
-                    **texts | ({"currency": ""} if amount_minor is None else {}),
-                    amount_minor=amount_minor or 0,
+                    **texts,
+                    amount_minor=money.amount_minor,
+                    currency=money.currency,
                     position=position,
                     receipt_partition=row.receipt_partition,
                     receipt_offset=row.receipt_offset,
@@ -242,7 +244,7 @@ class JdbcLedger:
         """The SQL text that reads the slice, for Spark; with written_at where the contract names it."""
         written_at = self.ledger.columns.written_at
         moment = [self._column(written_at).label("written_at")] if written_at else []
-        names = {name: self._column(getattr(self.ledger.columns, name)) for name in _COMPARED}
+        names = {name: self._column(getattr(self.ledger.columns, name)) for name in _COLUMNS}
         compared = [
             as_driver_texts(one, dialect=self.connection.dialect.name).label(name) for name, one in names.items()
         ]
@@ -265,7 +267,7 @@ class JdbcLedger:
         ).where(self._pairs)
 
     def _compared(self) -> list[ColumnElement[Any]]:
-        return [self._column(getattr(self.ledger.columns, name)).label(name) for name in _COMPARED]
+        return [self._column(getattr(self.ledger.columns, name)).label(name) for name in _COLUMNS]
 
     @cached_property
     def _table(self) -> Table:

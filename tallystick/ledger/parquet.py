@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
+from tallystick.contract.equality import Compared, row_money
 from tallystick.contract.ledger import LedgerSection
 from tallystick.ledger.protocol import (
     HorizonHolder,
@@ -26,7 +27,6 @@ from tallystick.ledger.protocol import (
     LedgerRefused,
     LedgerRow,
     LedgerUnreachable,
-    whole_minor,
 )
 from tallystick.model.cut import FileChange, LedgerFile, LedgerSlice, LedgerSnapshot
 
@@ -38,7 +38,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 _NANOSECONDS = 1_000_000
 """Of a millisecond."""
 
-_COMPARED = ("row_id", "match_key", "transaction_key", "leg", "amount_minor", "currency")
+_COLUMNS = ("row_id", "match_key", "transaction_key", "leg", *Compared._fields)
 _BEFORE_ALL = -1
 """Position of what the baseline found: below every slice."""
 
@@ -119,7 +119,7 @@ class ParquetLedger:
             except pa.ArrowInvalid:
                 return LedgerDescription(key_is_unique=False, row_id_is_unique=False)  # still being written
             columns = self.ledger.columns
-            wanted = [getattr(columns, name) for name in _COMPARED]
+            wanted = [getattr(columns, name) for name in _COLUMNS]
             for name in (*wanted, *([columns.written_at] if columns.written_at else [])):
                 if name not in schema.names:
                     raise LedgerRefused(
@@ -177,14 +177,14 @@ class ParquetLedger:
         files = sorted(self._list().values(), key=lambda file: file.path)
         for file, rows in self._rows_of(files, match_keys):
             for row in rows:
-                amount_minor = whole_minor(row["amount_minor"])
+                money = row_money(row["amount_minor"], row["currency"])
                 one = LedgerRow(
                     row_id=_text(row["row_id"]),
                     match_key=_text(row["match_key"]),
                     transaction_key=_text(row["transaction_key"]),
                     leg=_text(row["leg"]),
-                    currency="" if amount_minor is None else _text(row["currency"]),
-                    amount_minor=amount_minor or 0,
+                    currency=money.currency,
+                    amount_minor=money.amount_minor,
                     position=position_of(file, ledger_slice, taken_by),
                     was_read=file == taken.get(file.path),
                 )
@@ -245,7 +245,7 @@ class ParquetLedger:
     def _rows_of(
         self, files: Iterable[LedgerFile], match_keys: Collection[str]
     ) -> Iterator[tuple[LedgerFile, list[dict[str, Any]]]]:
-        columns = {name: pc.field(getattr(self.ledger.columns, name)) for name in _COMPARED}
+        columns = {name: pc.field(getattr(self.ledger.columns, name)) for name in _COLUMNS}
         for file in files:
             try:
                 dataset = self._dataset([file])

@@ -8,8 +8,8 @@ Identifiers come from a validated contract (lower case letters, digits, _), so t
 
 from collections.abc import Sequence
 
+from tallystick.contract.equality import LONG_MAX, LONG_MIN, TEXT_LENGTH_MAX
 from tallystick.contract.ledger import LedgerSection
-from tallystick.kafka_log.event_decoder import TEXT_LENGTH_MAX
 from tallystick.text.money import codes_by_digits
 
 _XID_MASK = 4294967295
@@ -113,16 +113,16 @@ def _minor_units(ledger: LedgerSection) -> tuple[str, str]:
     """
     amount = ledger.columns.amount_minor
     if ledger.amount_unit == "minor":
-        inside = f"{amount} >= {-(2**63)} AND {amount} < {2**63}"
+        inside = f"{amount} >= {LONG_MIN} AND {amount} < {LONG_MAX + 1}"
         return amount, f"(CASE WHEN {inside} THEN {amount}::bigint = {amount} ELSE false END)"
     code = f"upper({ledger.columns.currency}::text)"
     units = " ".join(
         f"WHEN {code} IN ({', '.join(map(repr, codes))}) THEN {10**digits}"
         for digits, codes in codes_by_digits().items()
     )
-    inside = f"{amount} BETWEEN {-(2**63)} AND {2**63 - 1}"
+    inside = f"{amount} BETWEEN {LONG_MIN} AND {LONG_MAX}"
     minor = f"(CASE WHEN {inside} THEN {amount} * (CASE {units} END)::numeric END)"
-    return minor, f"(mod({minor}, 1) = 0 AND {minor} BETWEEN {-(2**63)} AND {2**63 - 1})"
+    return minor, f"(mod({minor}, 1) = 0 AND {minor} BETWEEN {LONG_MIN} AND {LONG_MAX})"
 
 
 def receipt_list(ledger: LedgerSection) -> str:

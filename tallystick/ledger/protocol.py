@@ -9,8 +9,7 @@ from collections.abc import Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal, InvalidOperation
-from typing import Any, Protocol
+from typing import Protocol
 
 from tallystick.ledger.earlier_rows import EarlierRows
 from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
@@ -74,23 +73,6 @@ class LedgerRow:
     reverses: str = ""
     action_id: str = ""
     was_read: bool = True
-
-
-def whole_minor(amount: Any) -> int | None:
-    """An amount as the scan reads it: None of what is no whole number that a bigint holds, which equals nothing.
-
-    A column may hold NaN, a file's any fraction, and SQLite's any text.
-    """
-    try:
-        number = Decimal("" if amount is None else str(amount))
-    except InvalidOperation:
-        return None
-    if not number.is_finite() or number.adjusted() > _BIGINT_DIGITS or number != int(number):
-        return None
-    return int(number) if -(2**63) <= number < 2**63 else None
-
-
-_BIGINT_DIGITS = 19
 
 
 def not_unique_row_id(name: str, column: str) -> str:

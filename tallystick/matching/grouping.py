@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
+from tallystick.contract.equality import compared
 from tallystick.matching.evidence import LegsCase
 from tallystick.matching.match_case import Entry, MatchGroup, MatchResult, MatchStatus
 from tallystick.matching.scan_result import place_in_order
@@ -46,7 +47,7 @@ def copy_of_item(item: OpenItem, *, ignore_case: bool) -> Entry:
         transaction_key=item.transaction_key,
         leg=item.leg,
         amount_minor=item.amount_minor,
-        currency=item.currency.upper() if ignore_case else item.currency,
+        currency=compared(item.amount_minor, item.currency, ignore_case=ignore_case).currency,
         order=place_in_order(item.item_id),
         carried=item,
         written_ms=item.written_ms,

@@ -4,8 +4,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
+from tallystick.contract.equality import Compared, compared
 from tallystick.matching.unreadable_ranges import NOTHING, OutOfSight
 from tallystick.model.item_reason import Reason
 from tallystick.model.open_item import ItemSide, OpenItem
@@ -69,9 +71,10 @@ class Entry:
     reverses: str = ""
     action_id: str = ""
 
-    @property
-    def compared(self) -> tuple[int, str]:
-        return (self.amount_minor, self.currency)
+    @cached_property
+    def compared(self) -> Compared:
+        """What it is compared by; a currency whose case is ignored is written in capitals already."""
+        return compared(self.amount_minor, self.currency)
 
 
 @dataclass(frozen=True, kw_only=True)

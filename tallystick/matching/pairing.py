@@ -23,6 +23,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from tallystick.contract.equality import compared
 from tallystick.matching.match_case import (
     BEYOND_THE_CUT,
     Deadlines,
@@ -342,7 +343,8 @@ def _event_of_other_money(case: MatchGroup, row: Entry) -> Entry | None:
     if any("amount_minor" not in seen.detail for seen in events):
         return None
     said = [(int(seen.detail["amount_minor"]), str(seen.detail["currency"])) for seen in events]
-    if any((amount_minor, code.upper()) == (row.amount_minor, row.currency.upper()) for amount_minor, code in said):
+    own = compared(row.amount_minor, row.currency, ignore_case=True)
+    if any(compared(amount_minor, currency, ignore_case=True) == own for amount_minor, currency in said):
         return None
     amount_minor, currency = said[0]
     return replace(row, side=ItemSide.TOPIC, item_id=events[0].item_id, amount_minor=amount_minor, currency=currency)

@@ -6,8 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tallystick.contract.equality import TEXT_LENGTH_MAX
 from tallystick.contract.event import EventFields
-from tallystick.kafka_log.event_decoder import DEPTH_MAX, TEXT_LENGTH_MAX, EventDecoder
+from tallystick.kafka_log.event_decoder import DEPTH_MAX, EventDecoder
 
 FIELDS = EventFields()
 SOME_FIELDS = (

@@ -5,8 +5,8 @@ import pytest
 from lab.faults.hostile_writer import BOMBS, ODD_KEYS, odd_key
 from lab.faults.swollen_batch import swollen_batch
 from lab.services.event import Leg
+from tallystick.contract.equality import TEXT_LENGTH_MAX
 from tallystick.kafka_log.batch_header import HEADER_BYTES
-from tallystick.kafka_log.event_decoder import TEXT_LENGTH_MAX
 from tallystick.kafka_log.unpacking import UnreadableBatch, unpack
 
 _RECEIVED_BYTES_MAX = 100_000_000

@@ -26,7 +26,8 @@ from tallystick.matching.scan_result import (
 from tallystick.model.direction import Direction
 from tallystick.model.findings import total_money
 from tallystick.model.open_item import ItemSide
-from tallystick_spark.matching.keyed_hash import keyed_currency, new_secret
+from tallystick_spark.matching.equality_forms import are_equal, compared_columns, compared_figures, in_capitals
+from tallystick_spark.matching.keyed_hash import new_secret
 from tallystick_spark.matching.lag_meter import LagMeter
 
 _KEY = ["planted", "match_key"]
@@ -68,7 +69,7 @@ def scan_slices(
     topic plays its part.
     """
     if ignore_case:
-        topic, ledger = _ignoring_case(topic), _ignoring_case(ledger)
+        topic, ledger = in_capitals(topic), in_capitals(ledger)
     lag = LagMeter(tuple(sorted(legs.values())), lag_of) if lag_of else None
     topic, ledger = topic.persist(StorageLevel.MEMORY_AND_DISK), ledger.persist(StorageLevel.MEMORY_AND_DISK)
     readable = topic.where("readable")
@@ -140,8 +141,7 @@ def pair_by_key(topic: DataFrame, ledger: DataFrame, *, secret: str, lag: LagMet
     One shuffle over both sides; the compared fields travel as longs, so that the aggregation stays a hash one. secret:
     what currencies are hashed with, as `keyed_hash.new_secret` makes it.
     """
-    fields = keyed_currency(secret)
-    of_both = ("amount_minor", fields.alias("fields"))
+    of_both = compared_columns(secret)
     events = topic.select(*_KEY, F.lit(True).alias("in_topic"), *of_both, *(lag.event_columns() if lag else ()))
     rows = ledger.select(*_KEY, F.lit(False).alias("in_topic"), *of_both, *(lag.row_columns() if lag else ()))
     counted = (
@@ -150,18 +150,11 @@ def pair_by_key(topic: DataFrame, ledger: DataFrame, *, secret: str, lag: LagMet
         .agg(
             F.count_if("in_topic").alias("topic_copies"),
             F.count_if(~F.col("in_topic")).alias("ledger_copies"),
-            F.bit_xor("fields").alias("difference"),
-            F.max(F.when(F.col("in_topic"), F.col("amount_minor"))).alias("topic_amount"),
-            F.max(F.when(~F.col("in_topic"), F.col("amount_minor"))).alias("ledger_amount"),
+            *compared_figures(),
             *(lag.figures() if lag else ()),
         )
     )
-    simple = (
-        (F.col("topic_copies") == 1)
-        & (F.col("ledger_copies") == 1)
-        & (F.col("difference") == 0)
-        & (F.col("topic_amount") == F.col("ledger_amount"))
-    )
+    simple = (F.col("topic_copies") == 1) & (F.col("ledger_copies") == 1) & are_equal()
     simple = F.coalesce(simple, F.lit(False))
     return lag.fold(counted, simple) if lag else counted.where(~simple).select(*_KEY)
 
@@ -191,10 +184,6 @@ def is_misrouted(legs: Mapping[str, str]) -> Column:
     for leg, name in sorted(legs.items()):
         elsewhere = elsewhere | ((F.col("leg") == leg) & (F.col("topic") != name))
     return elsewhere
-
-
-def _ignoring_case(side: DataFrame) -> DataFrame:
-    return side.withColumns({"currency": F.upper("currency"), "currency_as_written": F.col("currency")})
 
 
 def _differently_written(topic: DataFrame, ledger: DataFrame, keys: DataFrame) -> int:

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tallystick_spark.matching.bucket_blobs import HASHED_EVENTS, HASHED_ROWS, PARTITIONS
+from tallystick_spark.matching.equality_forms import compared_numbers
 from tallystick_spark.matching.frame_match import event_content, is_misrouted, row_content
 from tallystick_spark.matching.keyed_hash import keyed_currencies, keyed_texts
 from tallystick_spark.readers.topic_frame import topic_number
@@ -64,7 +65,7 @@ def _hashed(side: pa.RecordBatch, secret: str, shape: pa.Schema, more: Mapping[s
     amounts = np.asarray(pc.fill_null(side["amount_minor"], 0))
     figures = {
         "key_hash": pa.array(keyed_texts(_filled(side["match_key"]), secret)),
-        "fields": pa.array(amounts ^ keyed_currencies(_filled(side["currency"]), secret)),
+        "fields": pa.array(compared_numbers(amounts, keyed_currencies(_filled(side["currency"]), secret))),
         **more,
     }
     columns = [figures[name] if name in figures else side[name] for name in shape.names]

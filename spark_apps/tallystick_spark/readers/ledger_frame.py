@@ -13,8 +13,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tallystick.connections.connections import Connections
+from tallystick.contract.equality import LONG_MAX, LONG_MIN, NO_MONEY, TEXT_LENGTH_MAX
 from tallystick.contract.sql_condition import for_pgjdbc
-from tallystick.kafka_log.event_decoder import TEXT_LENGTH_MAX
 from tallystick.ledger import postgres_sql
 from tallystick.ledger.jdbc import JdbcLedger
 from tallystick.ledger.parquet import ParquetLedger
@@ -150,22 +150,25 @@ _TEXTS = ("row_id", "match_key", "transaction_key", "leg", "amount_minor", "curr
 
 
 def as_ledger_rows(rows: DataFrame) -> DataFrame:
-    """The shape above, without nulls, by the rules of `postgres_sql.column_list`. written_at may be absent."""
+    """The shape above, without nulls, by the rules of `postgres_sql.column_list`, money as `equality.row_money` has it.
+
+    written_at may be absent.
+    """
     amount = F.expr("try_cast(amount_minor AS decimal(38, 9))")
-    is_whole = F.coalesce((amount % 1 == 0) & amount.between(-(2**63), 2**63 - 1), F.lit(False))
+    is_whole = F.coalesce((amount % 1 == 0) & amount.between(LONG_MIN, LONG_MAX), F.lit(False))
     written = F.unix_millis(F.col("written_at").cast("timestamp")) if "written_at" in rows.columns else F.lit(None)
     return rows.select(
         F.coalesce(F.col("row_id").cast("string"), F.lit("")).alias("row_id"),
         F.coalesce(_fit("match_key"), F.lit("")).alias("match_key"),
         F.coalesce(_fit("transaction_key"), F.lit("")).alias("transaction_key"),
         F.coalesce(_fit("leg"), F.lit("")).alias("leg"),
-        F.when(is_whole, amount.cast("bigint")).otherwise(0).cast("bigint").alias("amount_minor"),
-        F.when(is_whole, F.coalesce(_fit("currency"), F.lit(""))).otherwise("").alias("currency"),
+        F.when(is_whole, amount.cast("bigint")).otherwise(NO_MONEY.amount_minor).cast("bigint").alias("amount_minor"),
+        F.when(is_whole, F.coalesce(_fit("currency"), F.lit(""))).otherwise(NO_MONEY.currency).alias("currency"),
         written.cast("bigint").alias("written_ms"),
     )
 
 
 def _fit(name: str) -> Column:
-    """As `postgres_sql` has it; and null where it holds a NUL, which no event that is readable has either."""
+    """As `equality.fit_text` has it; null where it holds a NUL, which no event that is readable has either."""
     text = F.col(name).cast("string")
     return F.when((F.length(text) <= TEXT_LENGTH_MAX) & (F.instr(text, "\0") == 0), text)

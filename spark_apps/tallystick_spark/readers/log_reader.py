@@ -45,6 +45,7 @@ from tallystick_spark.matching.bucket_blobs import (
     blobs_of,
     summarise_events,
 )
+from tallystick_spark.matching.equality_forms import compared_numbers
 from tallystick_spark.matching.keyed_hash import keyed_hashes
 from tallystick_spark.matching.row_hashes import SUMMARY_SHAPE
 from tallystick_spark.matching.xxhash import hash_longs, hash_pairs, hash_place
@@ -421,7 +422,7 @@ class _Hasher:
             hashes = np.array([of_currency[currency] for currency in events.currencies], dtype=np.int64)
         figures = {
             "key_hash": pa.array(keyed_hashes(events.match_keys, self._secret)),
-            "fields": pa.array(events.amounts_minor ^ hashes),
+            "fields": pa.array(compared_numbers(events.amounts_minor, hashes)),
             "amount_minor": pa.array(events.amounts_minor),
             "currency": currencies,
         }

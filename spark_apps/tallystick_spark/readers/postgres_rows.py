@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tallystick.ledger.postgres_sql import at_snapshot
 from tallystick_spark.matching.bucket_blobs import HASHED_ROWS, Numbers, ScanPlan, summarise_rows
+from tallystick_spark.matching.equality_forms import compared_numbers
 from tallystick_spark.matching.keyed_hash import keyed_currencies, keyed_texts
 from tallystick_spark.matching.row_hashes import SUMMARY_SHAPE
 from tallystick_spark.matching.xxhash import hash_longs, hash_texts
@@ -74,7 +75,7 @@ def hashed_row_batch(rows: pa.RecordBatch, secret: str, *, placed: bool) -> pa.R
     figures = {
         "place": pc.cast(rows["row_id"], pa.int64()) if placed else pa.array(np.zeros(len(rows), dtype=np.int64)),
         "key_hash": pa.array(keyed_texts(rows["match_key"], secret)),
-        "fields": pa.array(amounts.to_numpy() ^ keyed_currencies(currencies, secret)),
+        "fields": pa.array(compared_numbers(amounts.to_numpy(), keyed_currencies(currencies, secret))),
         "content": pa.array(content.view(np.int64)),
         "amount_minor": amounts,
         "currency": currencies,

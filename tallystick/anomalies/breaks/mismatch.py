@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tallystick.anomalies.breaks.make_break import break_of
 from tallystick.contract.contract import Contract
-from tallystick.kafka_log.event_decoder import LONG_MAX
+from tallystick.contract.equality import LONG_MAX, NO_MONEY
 from tallystick.matching.evidence import UnmatchedItems
 from tallystick.matching.match_case import Entry, MatchStatus, UnmatchedItem
 from tallystick.model.finding_names import BreakClass
@@ -51,7 +51,7 @@ def _unequal(unmatched: UnmatchedItems) -> Iterator[tuple[UnmatchedItem, Entry, 
 
 def _has_no_amount(row: Entry) -> bool:
     """Does a row say no whole number of minor units? Not even which: it has no currency either then."""
-    return not row.currency and row.amount_minor == 0
+    return row.compared == NO_MONEY
 
 
 def _said(copy: Entry) -> str:

@@ -1,0 +1,69 @@
+"""When an event and a ledger row are equal: the one definition, and what both are made into before they are compared.
+
+A match key says which event and row belong together. They are equal where their `Compared` is the same: as many whole
+minor units, of a currency that is written the same. With `currency_case: ignored` both currencies are written in
+capitals first (`compared`). A row that says no whole amount has none (`NO_MONEY`), and equals no event: each event has
+a currency.
+
+The same definition in other words, each of which a test holds against this one:
+- numpy's and Spark's, over whole sides: `tallystick_spark.matching.equality_forms`;
+- a row's amount in SQL and in Spark: `tallystick.ledger.postgres_sql`, `tallystick_spark.readers.ledger_frame`.
+What an event says, `tallystick.kafka_log.event_decoder` reads; a key and a currency are fit by the same rule.
+"""
+
+import re
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+TEXT_LENGTH_MAX = 500
+"""Characters of a key, leg or currency: at most 2,000 bytes, which PostgreSQL still takes into an index."""
+LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
+"""Minor units that are compared."""
+_NUMBER = re.compile(r"[ \t\n\v\f\r]*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?[ \t\n\v\f\r]*")
+"""A number in text as Spark casts it; Python would take `_` between digits, and every kind of space, too."""
+_LONG_DIGITS = 19
+
+
+class Compared(NamedTuple):
+    """What an event and a row of one key are compared by; each field counts."""
+
+    amount_minor: int
+    currency: str
+
+
+NO_MONEY = Compared(0, "")
+"""Of a row that says no whole number of minor units."""
+
+
+def compared(amount_minor: int, currency: str, *, ignore_case: bool = False) -> Compared:
+    """What a copy is compared by. ignore_case: of currencies."""
+    return Compared(amount_minor, in_capitals(currency) if ignore_case else currency)
+
+
+def in_capitals(currency: str) -> str:
+    """How every currency is written where the contract ignores their case."""
+    return currency.upper()
+
+
+def row_money(amount: Any, currency: Any) -> Compared:
+    """What a ledger row is compared by, as its database gives its two columns, in minor units."""
+    amount_minor = whole_minor(amount)
+    return NO_MONEY if amount_minor is None else Compared(amount_minor, fit_text(currency))
+
+
+def whole_minor(amount: Any) -> int | None:
+    """Return an amount as a whole number of minor units; None of what is none that a bigint holds.
+
+    A column may hold NaN, a file's any fraction, and SQLite's any text.
+    """
+    written = "" if amount is None else str(amount)
+    number = Decimal(written) if _NUMBER.fullmatch(written) else None
+    if number is None or number.adjusted() > _LONG_DIGITS or number != int(number):
+        return None
+    return int(number) if LONG_MIN <= number <= LONG_MAX else None
+
+
+def fit_text(value: Any) -> str:
+    """Return a row's text; "" where it has none, or one that no readable event's can equal."""
+    text = "" if value is None else str(value)
+    return text if len(text) <= TEXT_LENGTH_MAX and "\0" not in text else ""

@@ -1,0 +1,79 @@
+"""Spark's forms of equality say of any event and row what `tallystick.contract.equality` says."""
+
+from itertools import product
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tallystick.contract.equality import Compared, compared, in_capitals, row_money
+from tallystick_spark.matching import equality_forms
+from tallystick_spark.matching.frame_match import pair_by_key
+from tallystick_spark.matching.keyed_hash import new_secret
+from tallystick_spark.readers.ledger_frame import as_ledger_rows
+from tests.unit.moneys import OTHER_VALUE, SOME_AMOUNTS, SOME_CURRENCIES
+
+MONEYS = [
+    *(Compared(amount, currency) for amount in SOME_AMOUNTS for currency in ("EUR", "USD")),
+    *(Compared(1_000, currency) for currency in SOME_CURRENCIES),
+    *(Compared(1_000, "EUR")._replace(**{field: value}) for field, value in OTHER_VALUE.items()),
+]
+PAIRS = list(product(MONEYS, MONEYS))
+WRITTEN = (
+    *("1000", " 1000", "\t5\r\n", "-7.000", "1e3", "+5", ".0", "7.", "\u0661\u0662"),
+    *(str(2**63 - 1), str(2**63), str(-(2**63)), str(-(2**63) - 1), "1e400"),
+    *("12.50", "twelve", "", " ", "NaN", "Infinity", "1_000", "0x10", "1,000", "\u00a01000", "\u20035", None),
+)
+CODES = ("EUR", "eur", "", "x" * 500, "x" * 501, "E\0R", "\u20ac", None)
+CASES = (
+    "eur",
+    "EuR",
+    "caf\u00e9",
+    "stra\u00dfe",
+    "\u0131",
+    "i",
+    "\ufb01",
+    "\u03c3\u03c2",
+    "\u01c6",
+    "\u0149",
+    "\U00010428",
+)
+
+
+def side(spark: SparkSession, moneys: list[Compared]) -> DataFrame:
+    """One copy a key: its place in the list."""
+    rows = [(f"{place}", *money) for place, money in enumerate(moneys)]
+    frame = spark.createDataFrame(rows, "match_key string, amount_minor long, currency string")
+    return frame.withColumn("planted", F.lit(False))
+
+
+@pytest.mark.parametrize("ignore_case", [False, True])
+def test_an_event_and_a_row_pair_where_they_are_equal(spark: SparkSession, ignore_case: bool) -> None:
+    topic, ledger = side(spark, [one for one, _ in PAIRS]), side(spark, [other for _, other in PAIRS])
+    if ignore_case:
+        topic, ledger = equality_forms.in_capitals(topic), equality_forms.in_capitals(ledger)
+    unequal = {int(found.match_key) for found in pair_by_key(topic, ledger, secret=new_secret()).collect()}
+    expected = {
+        place
+        for place, pair in enumerate(PAIRS)
+        if len({compared(*money, ignore_case=ignore_case) for money in pair}) == 2
+    }
+    assert unequal == expected
+    assert 0 < len(unequal) < len(PAIRS)
+
+
+def test_a_case_is_ignored_by_spark_as_by_python(spark: SparkSession) -> None:
+    written = equality_forms.in_capitals(spark.createDataFrame([(code,) for code in CASES], "currency string"))
+    assert [(row.currency, row.currency_as_written) for row in written.collect()] == [
+        (in_capitals(code), code) for code in CASES
+    ]
+
+
+def test_a_rows_money_is_read_by_spark_as_by_look_ups(spark: SparkSession) -> None:
+    written = list(product(WRITTEN, CODES))
+    frame = spark.createDataFrame(
+        [(str(place), "a", "p", "leg", *money) for place, money in enumerate(written)],
+        "row_id string, match_key string, transaction_key string, leg string, amount_minor string, currency string",
+    )
+    rows = {int(row.row_id): (row.amount_minor, row.currency) for row in as_ledger_rows(frame).collect()}
+    assert {written[place]: money for place, money in rows.items()} == {one: row_money(*one) for one in written}
