@@ -30,10 +30,10 @@ def ratios(arms: Arms) -> dict[str, float]:
         for other in ("floor", *(f"{name}{suffix}" for name in _OTHERS)):
             if ours is not None and other in arms:
                 found[f"ours{suffix}_over_{other}"] = ours["warm_seconds"] / arms[other]["warm_seconds"]
-    for ours in ("ours", "command"):
-        if ours in arms and "naive" in arms:
-            cold, of_naive = (arms[one]["cold_process_seconds"] for one in (ours, "naive"))
-            found[f"{ours}_over_naive_cold"] = cold / of_naive
+    for program in ("ours", "command"):
+        if program in arms and "naive" in arms:
+            cold, of_naive = (arms[arm]["cold_process_seconds"] for arm in (program, "naive"))
+            found[f"{program}_over_naive_cold"] = cold / of_naive
     return {name: round(value, 3) for name, value in found.items()}
 
 

@@ -13,7 +13,7 @@ from hashlib import blake2b
 
 import psycopg
 from confluent_kafka import IsolationLevel, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
 
 from lab.servers import process
 from lab.servers.stack import LabStack
@@ -91,7 +91,8 @@ def write_topic(stack: LabStack, size: DataSize) -> None:
 
 def _ends(admin: AdminClient, size: DataSize, isolation_level: IsolationLevel) -> list[int]:
     """LSO or high watermark of each partition."""
-    asked = {TopicPartition(TOPIC, partition): OffsetSpec.latest() for partition in range(size.partitions)}
+    newest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    asked = {TopicPartition(TOPIC, partition): newest for partition in range(size.partitions)}
     answers = admin.list_offsets(asked, isolation_level=isolation_level)
     return [answers[one].result(60).offset for one in asked]
 

@@ -63,7 +63,7 @@ def measured_version(kept: Mapping[str, Any]) -> str:
         raise OtherVersion(
             f"expected figures of one version, got {versions}; measure the older ones again, or remove them"
         )
-    return versions["side_by_side"]
+    return str(versions["side_by_side"])
 
 
 def kept_measurement(figures: Mapping[str, Any]) -> dict[str, Any]:

@@ -82,8 +82,9 @@ def _by_join(spark: SparkSession, events: DataFrame, rows: DataFrame) -> dict[st
         F.count_if(F.col("ledger.event_id").isNull()).alias("missing_in_ledger"),
         F.count_if(F.col("topic.event_id").isNull()).alias("missing_in_topic"),
         F.count_if(both & ~same).alias("different"),
-    )
-    return counts.first().asDict()
+    ).first()
+    assert counts is not None  # an aggregate over everything has one row
+    return counts.asDict()
 
 
 def _by_datacompy(spark: SparkSession, events: DataFrame, rows: DataFrame) -> dict[str, Any]:

@@ -32,7 +32,7 @@ SETTINGS = {
 def open_session(name: str, more: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
     """A session on two cores. more: settings beside those that all have."""
     builder = SparkSession.builder.master("local[2]").appName(name)
-    for key, value in (SETTINGS | more).items():
+    for key, value in {**SETTINGS, **more}.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

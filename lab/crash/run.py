@@ -453,7 +453,7 @@ class CrashMatrix:
         actions = {key: action for plan in account.plans for key, action in plan.actions.items()}
         asked = (sorted(action.action_id for action in actions.values()),)
         with psycopg.connect(self.stack.store_dsn) as connection:
-            states = dict(connection.execute(_STATES, asked).fetchall())
+            states: dict[str, str] = dict(connection.execute(_STATES, asked).fetchall())
             witnessed = {action_id for (action_id,) in connection.execute(_EVIDENCE, asked)}
         events = tuple(
             EventEnd(

@@ -87,8 +87,9 @@ def _write_odd_bytes(desk: Workload, writer: Writer, event: Event) -> tuple[Find
         json.dumps(whole | {"currency": "E" * 10_000}).encode(),
     )
     topic = writer.names.topic(event.leg)
+    headers: list[tuple[str, str | bytes | None]] = [("service", b"\xff" * 3000), ("session", None), ("x" * 2000, b"")]
+    headers += [("n", b"1")] * 200
     for value in desk.dice.sample(odd_values, _ODD_VALUES):
-        headers = [("service", b"\xff" * 3000), ("session", None), ("x" * 2000, b""), *[("n", b"1")] * 200]
         writer.producer.produce(topic, key=desk.dice.randbytes(5000), value=value, headers=headers)
     if writer.producer.flush(30.0):
         raise TimeoutError(f"{STRANGER}: unanswered after 30 s")

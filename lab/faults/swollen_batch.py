@@ -5,7 +5,7 @@ A broker validates what it is sent as a stream, so that it takes them all. Sourc
 
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import cramjam
@@ -112,4 +112,10 @@ def _zstd(records: Iterable[bytes]) -> Iterator[bytes]:
     yield packer.flush()
 
 
-_PACKERS = {0: iter, GZIP: _gzip, SNAPPY: _snappy, LZ4: _lz4, ZSTD: _zstd}
+_PACKERS: dict[int, Callable[[Iterable[bytes]], Iterable[bytes]]] = {
+    0: iter,
+    GZIP: _gzip,
+    SNAPPY: _snappy,
+    LZ4: _lz4,
+    ZSTD: _zstd,
+}

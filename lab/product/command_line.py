@@ -100,7 +100,7 @@ class CommandLine:
         return output.decode()
 
     def _run(self, *arguments: str, exit_codes: tuple[int, ...], told: Mapping[str, str] = _NOTHING_ELSE) -> int:
-        argv, environment = [TALLYSTICK, *arguments], self.environment() | told
+        argv, environment = [TALLYSTICK, *arguments], {**self.environment(), **told}
         child = process.spawn(argv, log=self.log, environment=environment, death_signal=signal.SIGTERM)
         try:
             code = child.wait(_DEADLINE_SECONDS)

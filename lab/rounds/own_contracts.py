@@ -46,7 +46,7 @@ def copy_contracts(source: Path, target: Path, *, without: Collection[str], now_
 
 def _check(folder: Path) -> tuple[str, ...]:
     """The faults of all files; each begins with its file."""
-    argv = [Path(sys.executable).with_name("tallystick"), "contract", "check", str(folder)]
+    argv = [str(Path(sys.executable).with_name("tallystick")), "contract", "check", str(folder)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
     return tuple(done.stderr.splitlines()) if done.returncode else ()
 
@@ -55,6 +55,7 @@ def _start(document: Document, *, now_utc: datetime) -> datetime:
     """The beginning of the window that has just ended, unless the contract's own start is later."""
     ticks = croniter(document["schedule"], now_utc)
     ticks.get_prev(datetime)
+    begins: datetime = ticks.get_prev(datetime)
     own = document["start_date"]
     own = own if isinstance(own, datetime) else datetime.fromisoformat(own)
-    return max(own if own.tzinfo else own.replace(tzinfo=UTC), ticks.get_prev(datetime))
+    return max(own if own.tzinfo else own.replace(tzinfo=UTC), begins)

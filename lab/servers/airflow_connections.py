@@ -58,7 +58,7 @@ def postgres_connection(dsn: str) -> dict[str, Any]:
     """Turn a PostgreSQL URI into Airflow's fields, its parameters into the extra. Raises ConnectionNotGiven."""
     try:
         said = conninfo_to_dict(dsn)
-        port = int(said.pop("port", 5432))
+        port = int(str(said.pop("port", 5432)))
     except (ProgrammingError, ValueError):
         raise ConnectionNotGiven(
             "expected one server's PostgreSQL URI, such as postgresql://user:password@host:port/database"

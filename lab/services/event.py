@@ -35,7 +35,9 @@ class Payment:
 
     def to_fields(self) -> dict[str, str | int]:
         """Give the JSON fields, which are also the value of a request."""
-        order = {} if self.account is None else {"account": self.account, "sequence": self.sequence or 0}
+        order: dict[str, str | int] = {}
+        if self.account is not None:
+            order = {"account": self.account, "sequence": self.sequence or 0}
         return {
             "payment_id": str(self.payment_id),
             "amount_minor": self.amount_minor,

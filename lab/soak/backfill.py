@@ -54,6 +54,7 @@ class Outage:
     desk: Workload
     begins: datetime
     truth: Found = field(default_factory=Counter)
+    late: list[Event] = field(default_factory=list)  # the hour's last events, whose postings come in the next hour
 
     def write_hour(self, number: int) -> None:
         """Payments that agree, one whose postings come in the next hour, and one fault of each kind in turn."""

@@ -304,11 +304,12 @@ class Soak:
 
     def _strike(self, disturbance: Disturbance) -> None:
         """Kill or stop a server, and start it again at once."""
-        server: Broker | PostgresServer = {
+        servers: dict[str, Broker | PostgresServer] = {
             "broker": self.stack.broker,
             "ledger": self.stack.ledger_server,
             "store": self.stack.store_server,
-        }[disturbance.server]
+        }
+        server = servers[disturbance.server]
 
         def strike() -> None:
             if disturbance.kills:
