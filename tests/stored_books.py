@@ -18,7 +18,7 @@ from sqlalchemy import Engine
 from tallystick.alerting.alert import Alert, AlertAction
 from tallystick.compensation.plan import ExcludedBreak, Plan, PlanItem, action_id_of
 from tallystick.contract.alerts import Severity
-from tallystick.contract.contract import Contract, load_contract
+from tallystick.contract.name import Contract, load_contract
 from tallystick.kafka_cluster.state import SURROUNDINGS, BrokerSettings, ClusterState, TopicSettings, UnreadExpiry
 from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
@@ -28,7 +28,7 @@ from tallystick.model.item_reason import read_reason
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem, WriteOff
 from tallystick.model.partner_lag import Grace, RunLag, lags_of_pairs
-from tallystick.model.run_result import RunFigures, RunResult
+from tallystick.model.run_result import RunResult
 from tallystick.model.verdict import Verdict
 from tallystick.store.alerts.acknowledgement_store import acknowledge
 from tallystick.store.alerts.alert_store import pending_alerts, record_delivery
@@ -37,6 +37,7 @@ from tallystick.store.plans.claim_store import claim_actions
 from tallystick.store.plans.plan_store import append_audit, record_done, save_plan
 from tallystick.store.runs.cut_store import claim_attempt, save_cut
 from tallystick.store.runs.run_store import commit_run
+from tests.run_results import run_figures, run_result
 
 CONTRACTS = Path(__file__).parents[1] / "dags" / "contracts"
 WINDOWS = 30
@@ -187,24 +188,19 @@ def result_of(contract: Contract, n: int, end: datetime) -> RunResult:
         doubts = (DoubtFound(doubt=Doubt.BASELINE, sentence="This is the contract's first cut: the books begin here."),)
     verdict = Verdict.BROKEN if breaks else Verdict.INCONCLUSIVE if doubts else Verdict.MATCHED
     waiting = [item for item in items if item.state is ItemState.OPEN]
-    return RunResult(
-        contract=contract.name,
-        cut_n=n,
+    return run_result(
+        contract.name,
+        n,
         verdict=verdict,
         doubts=doubts,
         breaks=breaks,
         items=items,
-        figures=RunFigures(
+        figures=run_figures(
             topic_rows=0 if n == 0 else 11 + n,
             ledger_rows=0 if n == 0 else 12 + n,
             matched_rows=0 if n == 0 else 10 + n,
             matched_money={} if n == 0 else {"EUR": 1_000_000 + 7 * n},
             in_flight_items=len(waiting),
-            in_flight_money={},
-            carried_items=0,
-            undecidable_items=0,
-            unreadable_records=0,
-            ledger_older_rows=None,
             census=() if n == 0 else tuple(_census(contract, n)),
         ),
         digest=f"{n:064d}",

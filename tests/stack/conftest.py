@@ -19,7 +19,7 @@ from lab.servers.postgres import AIRFLOW_DATABASE, STORE_OWNER, STORE_ROLE
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import LabAddresses, LabStack, start_stack
 from tallystick.alerting.alert import Alert
-from tallystick.contract.contract import Contract
+from tallystick.contract.name import Contract
 from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
 from tallystick.model.finding_names import BreakClass, Doubt
@@ -32,6 +32,7 @@ from tallystick.model.verdict import Verdict
 from tallystick.store.engine import connect_store, migrate, open_store
 from tallystick.store.runs.cut_store import claim_attempt, save_cut
 from tallystick.store.runs.run_store import commit_run
+from tests.run_results import run_figures, run_result
 
 from .live import new_books, spark
 from .store_owner import as_owner
@@ -201,9 +202,9 @@ class Books:
         ledger_rows: int = 0,
         ledger_older_rows: int | None = None,
     ) -> RunResult:
-        return RunResult(
-            contract=self.contract.name,
-            cut_n=n,
+        return run_result(
+            self.contract.name,
+            n,
             verdict=verdict,
             doubts=tuple(DoubtFound(doubt=doubt, sentence=f"{doubt}.", details={"n": n}) for doubt in doubts),
             breaks=breaks,
@@ -279,16 +280,11 @@ def _figures(topic: str, ledger_rows: int, ledger_older_rows: int | None) -> Run
         high_watermark=12,
         spark_rows=7,
     )
-    return RunFigures(
+    return run_figures(
         topic_rows=7,
         ledger_rows=ledger_rows,
         matched_rows=7,
         matched_money={"EUR": 2**53 + 1, "JPY": 3},
-        in_flight_items=0,
-        in_flight_money={},
-        carried_items=0,
-        undecidable_items=0,
-        unreadable_records=0,
         ledger_older_rows=ledger_older_rows,
         census=(census,),
     )

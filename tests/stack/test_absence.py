@@ -5,20 +5,12 @@ import pytest
 from tallystick.model.finding_names import Doubt
 from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
-from tests.stack.live_books import TWO_LEGS, LiveBooks, both_legs, doubts, expected, invoice, kinds, payment, payments
+from tests.stack.live_books import TWO_LEGS, both_legs, doubts, expected, invoice, kinds, payment, payments
 
 from .live import NewBooks
+from .retention import SENT_AGAIN, expire
 
 pytestmark = pytest.mark.usefixtures("spark")
-
-SENT_AGAIN = "duplicate_in_topic_cause_unknown"
-
-
-def expire(books: LiveBooks) -> None:
-    """Retention takes all that the topics hold."""
-    books.wait_stable()
-    for part in books.snapshot():
-        books.delete_records_of(part.topic, part.partition, before=part.high_watermark)
 
 
 @pytest.mark.parametrize("direction", ["ledger_to_topic", "topic_to_ledger"])

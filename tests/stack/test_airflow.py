@@ -33,7 +33,7 @@ from tallystick.contract.contract import Contract
 from tallystick.store.engine import connect_store, migrate, open_store
 from tallystick.store.runs.run_store import list_runs
 
-from .test_compensation import Books, once, world
+from .payout_world import Books, once, world
 
 __all__ = ["world"]  # a fixture
 

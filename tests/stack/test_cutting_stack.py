@@ -13,7 +13,6 @@ from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Doubt
 from tallystick.model.offsets import TopicPartition
-from tallystick.model.run_result import RunResult
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline import make_cut
 from tallystick.pipeline.make_cut import resolve_cut
@@ -247,7 +246,7 @@ def _close(books: LiveBooks, cut: Cut) -> None:
     """Close a cut without reading it: these tests are about cuts, not verdicts."""
     baseline = read_run(books.store, cut.contract, 0)
     assert baseline is not None
-    result = RunResult(**{**vars(baseline.result), "cut_n": cut.n, "digest": f"closed-{cut.n}"})
+    result = replace(baseline.result, cut_n=cut.n, digest=f"closed-{cut.n}")
     commit_run(books.store, result, attempt=claim_attempt(books.store, cut.contract, cut.n), alerts=())
 
 

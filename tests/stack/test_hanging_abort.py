@@ -35,13 +35,13 @@ from tallystick.kafka_log.log_walk import walk_batches
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 from tallystick.model.offsets import OffsetRange
-from tallystick.model.run_result import RunFigures, RunResult
 from tallystick.model.verdict import Verdict
 from tallystick.store.plans import plan_store
 from tallystick.store.plans.plan_store import EndingHeld, ending_alone, read_audit, save_plan
 from tallystick.store.plans.switch_store import set_switch
 from tallystick.store.runs.cut_store import claim_attempt
 from tallystick.store.runs.run_store import commit_run
+from tests.run_results import run_result
 from tests.stack.live_books import LiveBooks, RawEvent, doubts, payment, payments
 
 from .conftest import NOON
@@ -112,35 +112,16 @@ def found_hanging(books: LiveBooks, *found: OpenTransaction) -> Plan:
     with open_admin(books.connections.kafka) as admin:
         settings = read_broker_settings(admin)
     around = all_hanging(found, settings, first_seen_utc=cut.now_utc - HOURS)
-    result = RunResult(
-        contract=books.contract.name,
-        cut_n=cut.n,
+    result = run_result(
+        books.contract.name,
+        cut.n,
         verdict=Verdict.INCONCLUSIVE,
         doubts=(DoubtFound(doubt=Doubt.HANGING_TRANSACTION, sentence="It hangs.", details={}),),
-        breaks=(),
-        items=(),
-        figures=FIGURES,
-        digest="",
         look_ups={"surroundings": SURROUNDINGS.dump_python(around, mode="json", by_alias=True)},
     )
     attempt = claim_attempt(books.store, books.contract.name, cut.n)
     commit_run(books.store, result, attempt=attempt, alerts=())
     return planned(books, cut.n)
-
-
-FIGURES = RunFigures(
-    topic_rows=1,
-    ledger_rows=1,
-    matched_rows=1,
-    matched_money={},
-    in_flight_items=0,
-    in_flight_money={},
-    carried_items=0,
-    undecidable_items=0,
-    unreadable_records=0,
-    ledger_older_rows=None,
-    census=(),
-)
 
 
 def fates(execution: Execution) -> list[tuple[ActionResult, str]]:

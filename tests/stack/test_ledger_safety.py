@@ -1,7 +1,5 @@
 """A ledger that may not be trusted as it is: a replica, a restored copy, a fail-over, hidden rows, an empty column."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +7,7 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from lab.servers.postgres import LEDGER_DATABASE, LEDGER_OWNER, LEDGER_READER, PostgresServer
+from lab.servers.postgres import LEDGER_DATABASE, LEDGER_OWNER, LEDGER_READER
 from lab.servers.process import wait_until
 from lab.servers.stack import LabStack
 from tallystick.connections.connections import environment_variable
@@ -28,26 +26,11 @@ from tallystick_spark.readers.ledger_frame import read_ledger, slice_queries
 from tallystick_spark.readers.postgres_rows import read_rows
 from tests.stack.live_books import LEDGER, LiveBooks, doubts, payment, payments
 
+from .ledger_copies import copy_of, reader_of
+from .ledger_table import Table, table
 from .live import NewBooks
-from .test_ledger_horizon import Table, table
 
 __all__ = ["table"]  # fixture
-
-
-@contextmanager
-def copy_of(server: PostgresServer, name: str) -> Iterator[PostgresServer]:
-    """A hot standby that has replayed all; stopped at the end."""
-    copy = server.copy(Path(server.folder).with_name(name))
-    try:
-        copy.start()
-        copy.wait_replayed(server)
-        yield copy
-    finally:
-        copy.stop()
-
-
-def reader_of(server: PostgresServer) -> str:
-    return server.dsn(LEDGER_READER, LEDGER_DATABASE)
 
 
 # Replicas.

@@ -16,7 +16,7 @@ from tallystick_spark.scan import BY_CLIENT, PAIR_BY_PAIR, SCAN_VARIABLE
 from tests.stack.live_books import doubts, expected, kinds, payment, payments
 
 from .live import NewBooks
-from .test_absence import SENT_AGAIN, expire
+from .retention import SENT_AGAIN, expire
 
 pytestmark = pytest.mark.usefixtures("spark")
 

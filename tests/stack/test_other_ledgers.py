@@ -5,15 +5,13 @@ One file, since the same claims are made of every kind of ledger, over the same 
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -31,6 +29,7 @@ from tallystick.store.runs.outstanding_store import outstanding_breaks
 from tallystick_spark.readers.ledger_frame import read_ledger
 from tests.stack.live_books import Event, LiveBooks, doubts, expected, kinds, payment, payments
 
+from .ledger_files import write_file
 from .live import NewBooks
 
 pytestmark = pytest.mark.usefixtures("spark")
@@ -312,29 +311,6 @@ def in_files(new_books: NewBooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     document = {"kind": "parquet", "connection": FILE, "table": "billing.posting", "quiet_seconds": 1, "where": None}
     with new_books(direction="topic_to_ledger", ledger=document) as books:
         yield books
-
-
-def write_file(
-    books: LiveBooks, name: str, *events: Event, rows_of: str = "", row_ids: Sequence[str | None] = ()
-) -> Path:
-    """As a writer should: under another name first. rows_of: another file, whose rows these are.
-    row_ids: where they are no file's own.
-    """
-    path = Path(books.connections.ledger_dsn) / "billing" / "posting" / name
-    rows = [
-        {
-            "entry_id": row_ids[number] if row_ids else f"{rows_of or name}:{number}",
-            "event_id": one.event_id,
-            "payment_id": one.payment_id,
-            "leg": one.leg,
-            "amount_minor": one.amount_minor,
-            "currency": one.currency,
-        }
-        for number, one in enumerate(events)
-    ]
-    hidden = path.with_name(f".{name}")
-    pq.write_table(pa.Table.from_pylist(rows), hidden)
-    return hidden.rename(path)
 
 
 def test_a_ledger_in_files_is_read_by_its_manifest_and_a_file_that_changes_is_a_doubt(in_files: LiveBooks) -> None:

@@ -15,8 +15,8 @@ from tallystick.store.runs.open_item_store import open_items_as_of
 from tallystick.store.runs.outstanding_store import outstanding_breaks
 from tests.stack.live_books import Event, LiveBooks, doubts, expected, kinds, payment
 
+from .ledger_files import write_file
 from .live import NewBooks
-from .test_other_ledgers import write_file
 
 pytestmark = pytest.mark.usefixtures("spark")
 

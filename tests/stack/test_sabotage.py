@@ -34,10 +34,17 @@ from tallystick_spark.matching import frame_match, hash_scan
 from tallystick_spark.readers import topic_frame
 from tests.stack.live_books import payment, payments
 
-from . import test_bad_input, test_census_stack, test_ledger_crash, test_ledger_horizon, test_reconcile_holds
+from . import (
+    ledger_table,
+    test_bad_input,
+    test_census_stack,
+    test_ledger_crash,
+    test_ledger_horizon,
+    test_reconcile_holds,
+)
+from .ledger_table import Slices, Table, table
 from .live import NewBooks
-from .test_census_stack import end, fetch, log
-from .test_ledger_horizon import Slices, Table, table
+from .log_of_every_producer import end, fetch, log
 
 __all__ = ["end", "fetch", "log", "table"]  # fixtures
 
@@ -136,7 +143,7 @@ def horizon_by_age(patch: Patch) -> None:
 def horizon_by_snapshot(patch: Patch) -> None:
     """A slice is what one saved snapshot sees and the one before did not; it takes a savepoint's id for ended."""
     snapshots: dict[int, str] = {}
-    read = test_ledger_horizon.read_ledger_snapshot
+    read = ledger_table.read_ledger_snapshot
 
     def numbered(connection: Connection) -> LedgerSnapshot:
         row = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
@@ -150,7 +157,7 @@ def horizon_by_snapshot(patch: Patch) -> None:
 
         return f"({sees(xid_end)} AND NOT {sees(xid_start)})"
 
-    patch.setattr(test_ledger_horizon, "read_ledger_snapshot", numbered)
+    patch.setattr(ledger_table, "read_ledger_snapshot", numbered)
     patch.setattr(postgres_sql, "slice_condition", by_snapshot)
 
 

@@ -28,7 +28,7 @@ from tallystick_spark import reconcile_app
 from tests.stack.live_books import Event, LiveBooks, doubts, expected, kinds, payments
 
 from .live import NewBooks
-from .test_absence import expire
+from .retention import expire
 
 pytestmark = pytest.mark.usefixtures("spark")
 

@@ -10,9 +10,9 @@ from tallystick.ledger.protocol import LedgerRefused
 from tallystick.model.finding_names import Doubt
 from tests.stack.live_books import LEDGER, doubts, expected, kinds, payment, payments
 
+from .ledger_copies import copy_of, reader_of
+from .ledger_table import Table, table
 from .live import NewBooks
-from .test_ledger_horizon import Table, table
-from .test_ledger_safety import copy_of, reader_of
 
 __all__ = ["table"]  # fixture
 

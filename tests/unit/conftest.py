@@ -14,9 +14,10 @@ from tallystick.model.findings import Break, DoubtFound
 from tallystick.model.item_reason import read_reason
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.open_item import ItemSide, ItemState, ItemTotal, OpenItem
-from tallystick.model.run_result import RunFigures, RunResult
+from tallystick.model.run_result import RunFigures
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
+from tests.run_results import run_figures, run_result
 
 NOON, HOUR = datetime(2026, 3, 1, 12, tzinfo=UTC), timedelta(hours=1)
 
@@ -170,16 +171,13 @@ def figures(
     matched_money: dict[str, int],
     in_flight: tuple[OpenItem, ...] = (),
 ) -> RunFigures:
-    return RunFigures(
+    return run_figures(
         topic_rows=sum(part.readable_records for part in census),
         ledger_rows=matched_rows + len(in_flight),
         matched_rows=matched_rows,
         matched_money=matched_money,
         in_flight_items=len(in_flight),
         in_flight_money={item.currency: item.amount_minor for item in in_flight},
-        carried_items=0,
-        undecidable_items=0,
-        unreadable_records=0,
         ledger_older_rows=1_204,
         census=census,
     )
@@ -197,9 +195,9 @@ def stored_run(
 ) -> StoredRun:
     window_start, window_end = NOON + (n - 7) * HOUR, NOON + (n - 6) * HOUR
     return StoredRun(
-        result=RunResult(
-            contract="billing_payouts",
-            cut_n=n,
+        result=run_result(
+            "billing_payouts",
+            n,
             verdict=verdict,
             doubts=doubts,
             breaks=breaks,

@@ -12,8 +12,8 @@ from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import Break, DoubtFound, NoticeFound, break_id, money_at_stake
-from tallystick.model.run_result import RunFigures, RunResult
 from tallystick.model.verdict import Verdict
+from tests.run_results import run_result
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MISSING, PHANTOM = BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED, BreakClass.PHANTOM_IN_TOPIC
@@ -33,19 +33,6 @@ CONTRACT = Contract.model_validate(
             "critical_at_minor": {"EUR": 1000},
         },
     }
-)
-FIGURES = RunFigures(
-    topic_rows=1,
-    ledger_rows=1,
-    matched_rows=0,
-    matched_money={},
-    in_flight_items=0,
-    in_flight_money={},
-    carried_items=0,
-    undecidable_items=0,
-    unreadable_records=0,
-    ledger_older_rows=None,
-    census=(),
 )
 
 
@@ -89,17 +76,8 @@ def alerts(
     rules: Mapping[str, Any] | None = None,
     by_time: bool = False,
 ) -> list[Alert]:
-    result = RunResult(
-        contract="payouts",
-        cut_n=n,
-        verdict=verdict,
-        doubts=tuple(DoubtFound(doubt=doubt, sentence=f"{doubt}: why.") for doubt in doubts),
-        breaks=breaks,
-        items=(),
-        figures=FIGURES,
-        digest="d",
-        notices=notices,
-    )
+    told = tuple(DoubtFound(doubt=doubt, sentence=f"{doubt}: why.") for doubt in doubts)
+    result = run_result("payouts", n, verdict=verdict, doubts=told, breaks=breaks, notices=notices)
     contract = CONTRACT.model_copy(update={"alert": CONTRACT.alert.model_copy(update=rules or {})})
     before = firing if isinstance(firing, Mapping) else {name: fired(name) for name in firing}
     this = replace(cut(n), by_time=by_time)

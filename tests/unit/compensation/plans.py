@@ -13,28 +13,15 @@ from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import Break, DoubtFound, break_id
-from tallystick.model.run_result import RunFigures, RunResult
 from tallystick.model.stored_run import OutstandingBreak, StoredRun
 from tallystick.model.verdict import Verdict
+from tests.run_results import run_result
 
 describe_plan = partial(plan_text.describe_plan, shown_key=str)
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 NEVER_PRODUCED, PHANTOM = BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED, BreakClass.PHANTOM_IN_TOPIC
-FIGURES = RunFigures(
-    topic_rows=1,
-    ledger_rows=1,
-    matched_rows=0,
-    matched_money={},
-    in_flight_items=0,
-    in_flight_money={},
-    carried_items=0,
-    undecidable_items=0,
-    unreadable_records=0,
-    ledger_older_rows=None,
-    census=(),
-)
 
 
 def contract(**compensation: Any) -> Contract:
@@ -67,18 +54,9 @@ def run(*doubts: Doubt) -> StoredRun:
         topic_slices=(),
         ledger_slice=LedgerSlice(position_start=1, position_end=1, snapshot=snapshot, mark=1, baseline_position=1),
     )
-    result = RunResult(
-        contract="payouts",
-        cut_n=5,
-        verdict=Verdict.BROKEN,
-        doubts=tuple(DoubtFound(doubt=doubt, sentence="") for doubt in doubts),
-        breaks=(),
-        items=(),
-        figures=FIGURES,
-        digest="",
-    )
+    found = tuple(DoubtFound(doubt=doubt, sentence="") for doubt in doubts)
     return StoredRun(
-        result=result,
+        result=run_result("payouts", 5, verdict=Verdict.BROKEN, doubts=found),
         window_start_utc=NOON,
         window_end_utc=NOON,
         now_utc=NOON,

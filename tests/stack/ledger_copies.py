@@ -1,0 +1,23 @@
+"""A copy of a ledger's server, as a replica or a restored one would be."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lab.servers.postgres import LEDGER_DATABASE, LEDGER_READER, PostgresServer
+
+
+@contextmanager
+def copy_of(server: PostgresServer, name: str) -> Iterator[PostgresServer]:
+    """A hot standby that has replayed all; stopped at the end."""
+    copy = server.copy(Path(server.folder).with_name(name))
+    try:
+        copy.start()
+        copy.wait_replayed(server)
+        yield copy
+    finally:
+        copy.stop()
+
+
+def reader_of(server: PostgresServer) -> str:
+    return server.dsn(LEDGER_READER, LEDGER_DATABASE)
