@@ -1,4 +1,4 @@
-"""A copy that was one too many and the event of ours that takes it back are both no break any more."""
+"""An event or a row that was one too many is no break any more once another takes it back; nor is that other one."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,12 +8,26 @@ import pytest
 from tallystick.judging.judge import judge
 from tallystick.matching.match_case import Entry, MatchGroup, MatchResult, MatchStatus, RecordLocation
 from tallystick.matching.pairing import pair_key
-from tallystick.matching.reversals import may_be_taken_back, possible_reversals, with_reversals
+from tallystick.matching.reversals import may_be_taken_back, possible_reversals, with_reversals, with_row_reversals
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.open_item import ItemState
-from tests.unit.builders import IN_TOPIC, L2T, case_of, deadlines_of, event, evidence_of, item_of, record_of, row, seen
+from tests.unit.builders import (
+    IN_TOPIC,
+    L2T,
+    LEDGER,
+    T2L,
+    case_of,
+    deadlines_of,
+    event,
+    evidence_of,
+    item_of,
+    record_of,
+    row,
+    seen,
+)
 
 ACTION = "130e5ce5-6658-50c6-8945-99b412ca8480"
+COMPENSATED = BreakClass.DUPLICATE_IN_LEDGER_COMPENSATED
 
 
 def extra(*, state: ItemState = ItemState.BROKEN, reason: str = "duplicate_in_topic_zombie", offset: int = 9) -> Entry:
@@ -112,3 +126,133 @@ def test_an_event_that_takes_back_a_copy_of_another_key_or_an_unknown_one_stays_
         said = replace(record_of(event(20)), reverses=reverses)
         (named,) = with_reversals([beside], {event(20).item_id: said}, {of.item_id: of})
         assert [copy.item_id for copy in named.copies] == [event(20).item_id]
+
+
+# Rows.
+
+
+def extra_row(*, state: ItemState = ItemState.BROKEN, reason: str = "duplicate_in_ledger", row_id: int = 9) -> Entry:
+    copy = row(row_id)
+    return replace(copy, carried=item_of(copy, state, reason=reason, pairable=False))
+
+
+def row_reversal(row_id: int = 20, *, of: int = 9, amount_minor: int = -1_000, **about: Any) -> Entry:
+    copy = row(row_id, amount_minor=amount_minor)
+    return replace(copy, reverses=row(of).item_id, action_id=ACTION, **about)
+
+
+def row_outcome_of(*copies: Entry, **named: Any) -> MatchResult:
+    return pair_key(case_of(*copies, **named), direction=T2L, deadlines=deadlines_of())
+
+
+def netted(outcome: MatchResult) -> list[tuple[str, str]]:
+    return [(copy.item_id, by.item_id) for copy, by in outcome.netted]
+
+
+def test_a_row_says_what_it_takes_back_and_stands_beside_the_row_of_its_key_that_was_one_too_many() -> None:
+    item = extra_row().carried
+    assert item is not None
+    case = MatchGroup(match_key="ev-1", copies=(row(20), event(11)))
+    says = {"ev-1": [seen(LEDGER, RecordLocation.SLICE, 20, reverses=item.item_id, action_id=ACTION)]}
+    (named,) = with_row_reversals([case], says, [item, replace(item, item_id="ledger:8", match_key="ev-2")])
+    assert [(copy.item_id, copy.reverses, copy.action_id) for copy in named.copies] == [
+        (row(20).item_id, item.item_id, ACTION),
+        (event(11).item_id, "", ""),
+        (item.item_id, "", ""),
+    ]
+
+
+def test_a_row_that_takes_none_back_stays_alone() -> None:
+    item = extra_row().carried
+    assert item is not None
+    case = MatchGroup(match_key="ev-1", copies=(row(20), event(11)))
+    assert with_row_reversals([case], {"ev-1": [seen(LEDGER, RecordLocation.SLICE, 20)]}, [item]) == (case,)
+
+
+@pytest.mark.parametrize("keeps_sign", [False, True])
+@pytest.mark.parametrize("reason", ["duplicate_in_ledger", COMPENSATED, BreakClass.COMPENSATION_NOT_EFFECTIVE])
+def test_a_reversal_nets_the_row_that_it_names_by_the_contracts_sign(keeps_sign: bool, reason: str) -> None:
+    for amount_minor in (-1_000, 1_000):
+        case = case_of(extra_row(reason=reason), row_reversal(amount_minor=amount_minor))
+        outcome = pair_key(case, direction=T2L, deadlines=deadlines_of(), rows_keep_sign=keeps_sign)
+        right = keeps_sign == (amount_minor > 0)
+        assert netted(outcome) == ([("ledger:9", "ledger:20")] if right else [])
+        assert (outcome.matched, [one.fate for one in outcome.residues]) == ((), [] if right else [MatchStatus.EXTRA])
+
+
+def test_the_row_is_cleared_by_the_action_and_the_reversal_leaves_no_item() -> None:
+    evidence = evidence_of(extra_row(), row_reversal(), direction=T2L)
+    result = judge(evidence, matched_rows=8, matched_money={}, content_digests={}, look_ups={}, carried=())
+    assert result.breaks == ()
+    (item,) = result.items
+    assert (item.item_id, item.state, item.pairable) == ("ledger:9", ItemState.CLEARED, False)
+    assert item.cleared_by == f"action:{ACTION}"
+
+
+@pytest.mark.parametrize(
+    "copies",
+    [
+        (extra_row(), row_reversal(of=4)),
+        (extra_row(), row_reversal(amount_minor=-999)),
+        (extra_row(), row_reversal(currency="USD")),
+        (extra_row(), row_reversal(leg="fee")),
+        (extra_row(reason="phantom_in_ledger"), row_reversal()),
+        (extra_row(state=ItemState.OPEN), row_reversal()),
+        (row_reversal(amount_minor=1_000), event(11)),
+    ],
+    ids=["another row", "money", "currency", "leg", "no row too many", "not judged", "no row at all"],
+)
+def test_a_row_that_takes_nothing_back_that_may_be_is_one_too_many_itself_and_pairs_with_nothing(
+    copies: tuple[Entry, ...],
+) -> None:
+    outcome = row_outcome_of(*copies)
+    assert (outcome.netted, outcome.matched) == ((), ())
+    assert [one.fate for one in outcome.residues if one.copy.item_id == "ledger:20"] == [MatchStatus.EXTRA]
+
+
+def test_a_second_reversal_of_a_row_is_one_too_many_and_one_of_other_money_leaves_room_for_the_right_one() -> None:
+    for other in (row_reversal(21), row_reversal(19, amount_minor=-999)):
+        outcome = row_outcome_of(extra_row(), row_reversal(20), other)
+        assert netted(outcome) == [("ledger:9", "ledger:20")]
+        assert [one.copy.item_id for one in outcome.residues] == [other.item_id]
+        assert "takes back ledger:9" in outcome.residues[0].reason.stored
+
+
+def test_a_row_that_takes_back_another_hides_no_missing_one() -> None:
+    """Read by an earlier cut or by this one: it stands for no event."""
+    due = event(11)
+    carried = replace(due, carried=item_of(due))
+    for place in (RecordLocation.EARLIER_SLICE, RecordLocation.SLICE):
+        (residue,) = row_outcome_of(carried, sightings=[seen(LEDGER, place, 20, reverses="ledger:9")]).residues
+        assert residue.fate is MatchStatus.FOLLOWER_ABSENT
+    (residue,) = row_outcome_of(carried, sightings=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 20)]).residues
+    assert residue.fate is MatchStatus.PARTNER_UNREAD
+
+
+@pytest.mark.parametrize(
+    ("ours", "found"),
+    [
+        ({}, [("ledger:9", "ledger:20")]),
+        ({"action_id": ""}, []),
+        ({"amount_minor": 999}, []),
+        ({"reverses": "ledger:2"}, []),
+    ],
+    ids=["ours", "not ours", "other money", "takes one back"],
+)
+def test_of_two_equal_rows_that_of_ours_may_be_taken_back_for_the_other(
+    ours: dict[str, Any], found: list[tuple[str, str]]
+) -> None:
+    detail = {"action_id": ACTION, "amount_minor": 1_000, "currency": "EUR"} | ours
+    posted = seen(LEDGER, RecordLocation.EARLIER_SLICE, 4, **detail)
+    assert netted(row_outcome_of(extra_row(reason=COMPENSATED), row_reversal(of=4), sightings=[posted])) == found
+
+
+def test_what_was_taken_back_before_is_not_taken_back_for_another_row() -> None:
+    posted = seen(LEDGER, RecordLocation.EARLIER_SLICE, 4, action_id=ACTION, amount_minor=1_000, currency="EUR")
+    before = seen(LEDGER, RecordLocation.EARLIER_SLICE, 6, reverses="ledger:4")
+    assert row_outcome_of(extra_row(), row_reversal(of=4), sightings=[posted, before]).netted == ()
+
+
+def test_the_order_of_the_rows_changes_nothing() -> None:
+    copies = extra_row(), row_reversal(20), row_reversal(21)
+    assert row_outcome_of(*copies).netted == row_outcome_of(*reversed(copies)).netted

@@ -1,6 +1,5 @@
-"""A row that was one too many and the one that takes it back are both no break any more; any other such row is one."""
+"""A row that was one too many is taken back in any later window, once; any other row that takes one back is a break."""
 
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -8,131 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.judging.judge import judge
-from tallystick.matching.match_case import Entry, MatchResult, MatchStatus, RecordLocation
-from tallystick.matching.pairing import pair_key
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.open_item import ItemState
 from tallystick.model.run_result import RunResult
 from tallystick.model.verdict import Verdict
-from tests.unit.builders import LAW, LEDGER, T2L, case_of, deadlines_of, event, evidence_of, item_of, row, seen
+from tests.unit.builders import LAW, T2L
 from tests.unit.in_memory_books import Books, classes_of
 
 ACTION = "130e5ce5-6658-50c6-8945-99b412ca8480"
 COMPENSATED = BreakClass.DUPLICATE_IN_LEDGER_COMPENSATED
-
-
-def extra(*, state: ItemState = ItemState.BROKEN, reason: str = "duplicate_in_ledger", row_id: int = 9) -> Entry:
-    copy = row(row_id)
-    return replace(copy, carried=item_of(copy, state, reason=reason, pairable=False))
-
-
-def reversal(row_id: int = 20, *, of: int = 9, amount_minor: int = -1_000, **about: Any) -> Entry:
-    copy = row(row_id, amount_minor=amount_minor)
-    return replace(copy, reverses=row(of).item_id, action_id=ACTION, **about)
-
-
-def outcome_of(*copies: Entry, **named: Any) -> MatchResult:
-    return pair_key(case_of(*copies, **named), direction=T2L, deadlines=deadlines_of())
-
-
-def netted(outcome: MatchResult) -> list[tuple[str, str]]:
-    return [(copy.item_id, by.item_id) for copy, by in outcome.netted]
-
-
-# One key, one cut.
-
-
-@pytest.mark.parametrize("keeps_sign", [False, True])
-@pytest.mark.parametrize("reason", ["duplicate_in_ledger", COMPENSATED, BreakClass.COMPENSATION_NOT_EFFECTIVE])
-def test_a_reversal_nets_the_row_that_it_names_by_the_contracts_sign(keeps_sign: bool, reason: str) -> None:
-    for amount_minor in (-1_000, 1_000):
-        case = case_of(extra(reason=reason), reversal(amount_minor=amount_minor))
-        outcome = pair_key(case, direction=T2L, deadlines=deadlines_of(), rows_keep_sign=keeps_sign)
-        right = keeps_sign == (amount_minor > 0)
-        assert netted(outcome) == ([("ledger:9", "ledger:20")] if right else [])
-        assert (outcome.matched, [one.fate for one in outcome.residues]) == ((), [] if right else [MatchStatus.EXTRA])
-
-
-def test_the_row_is_cleared_by_the_action_and_the_reversal_leaves_no_item() -> None:
-    evidence = evidence_of(extra(), reversal(), direction=T2L)
-    result = judge(evidence, matched_rows=8, matched_money={}, content_digests={}, look_ups={}, carried=())
-    assert result.breaks == ()
-    (item,) = result.items
-    assert (item.item_id, item.state, item.pairable) == ("ledger:9", ItemState.CLEARED, False)
-    assert item.cleared_by == f"action:{ACTION}"
-
-
-@pytest.mark.parametrize(
-    "copies",
-    [
-        (extra(), reversal(of=4)),
-        (extra(), reversal(amount_minor=-999)),
-        (extra(), reversal(currency="USD")),
-        (extra(), reversal(leg="fee")),
-        (extra(reason="phantom_in_ledger"), reversal()),
-        (extra(state=ItemState.OPEN), reversal()),
-        (reversal(amount_minor=1_000), event(11)),
-    ],
-    ids=["another row", "money", "currency", "leg", "no row too many", "not judged", "no row at all"],
-)
-def test_a_row_that_takes_nothing_back_that_may_be_is_one_too_many_itself_and_pairs_with_nothing(
-    copies: tuple[Entry, ...],
-) -> None:
-    outcome = outcome_of(*copies)
-    assert (outcome.netted, outcome.matched) == ((), ())
-    assert [one.fate for one in outcome.residues if one.copy.item_id == "ledger:20"] == [MatchStatus.EXTRA]
-
-
-def test_a_second_reversal_of_a_row_is_one_too_many_and_one_of_other_money_leaves_room_for_the_right_one() -> None:
-    for other in (reversal(21), reversal(19, amount_minor=-999)):
-        outcome = outcome_of(extra(), reversal(20), other)
-        assert netted(outcome) == [("ledger:9", "ledger:20")]
-        assert [one.copy.item_id for one in outcome.residues] == [other.item_id]
-        assert "takes back ledger:9" in outcome.residues[0].reason.stored
-
-
-def test_a_row_that_takes_back_another_hides_no_missing_one() -> None:
-    """Read by an earlier cut or by this one: it stands for no event."""
-    due = event(11)
-    carried = replace(due, carried=item_of(due))
-    for place in (RecordLocation.EARLIER_SLICE, RecordLocation.SLICE):
-        (residue,) = outcome_of(carried, sightings=[seen(LEDGER, place, 20, reverses="ledger:9")]).residues
-        assert residue.fate is MatchStatus.FOLLOWER_ABSENT
-    (residue,) = outcome_of(carried, sightings=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 20)]).residues
-    assert residue.fate is MatchStatus.PARTNER_UNREAD
-
-
-@pytest.mark.parametrize(
-    ("ours", "found"),
-    [
-        ({}, [("ledger:9", "ledger:20")]),
-        ({"action_id": ""}, []),
-        ({"amount_minor": 999}, []),
-        ({"reverses": "ledger:2"}, []),
-    ],
-    ids=["ours", "not ours", "other money", "takes one back"],
-)
-def test_of_two_equal_rows_that_of_ours_may_be_taken_back_for_the_other(
-    ours: dict[str, Any], found: list[tuple[str, str]]
-) -> None:
-    detail = {"action_id": ACTION, "amount_minor": 1_000, "currency": "EUR"} | ours
-    posted = seen(LEDGER, RecordLocation.EARLIER_SLICE, 4, **detail)
-    assert netted(outcome_of(extra(reason=COMPENSATED), reversal(of=4), sightings=[posted])) == found
-
-
-def test_what_was_taken_back_before_is_not_taken_back_for_another_row() -> None:
-    posted = seen(LEDGER, RecordLocation.EARLIER_SLICE, 4, action_id=ACTION, amount_minor=1_000, currency="EUR")
-    before = seen(LEDGER, RecordLocation.EARLIER_SLICE, 6, reverses="ledger:4")
-    assert outcome_of(extra(), reversal(of=4), sightings=[posted, before]).netted == ()
-
-
-def test_the_order_of_the_copies_changes_nothing() -> None:
-    copies = extra(), reversal(20), reversal(21)
-    assert outcome_of(*copies).netted == outcome_of(*reversed(copies)).netted
-
-
-# Over windows.
 
 
 def begun() -> Books:
