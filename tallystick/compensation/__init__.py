@@ -1,1 +1,1 @@
-"""What may be repaired, who has to agree, and what an effect must look like. Pure."""
+"""The rules of repairs: what may be repaired, who has to agree, and how an effect must look. Pure."""

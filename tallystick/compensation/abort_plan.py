@@ -1,4 +1,4 @@
-"""Which hanging transactions may be ended, from what a stored run kept of its surroundings. Pure.
+"""Hanging transactions that may be aborted, by the cluster state that a stored run kept. Pure.
 
 Only one that a run proved to hang, that the newest run still saw, that has stood since longer than any time-out, and
 whose records were all counted. abort_marker.py proves it again, and ends it.
@@ -51,16 +51,16 @@ class AbortItem:
 
     @property
     def place(self) -> str:
-        """Where it begins, for people."""
+        """Return where it begins, for people."""
         return f"{self.topic}:{self.partition} at offset {self.kafka_offset_start}"
 
     @property
     def moved_minor(self) -> dict[str, int]:
-        """What ending it takes from the readers for good, without signs."""
+        """Return the money that an abort takes from the readers for good, without signs."""
         return {currency: abs(money) for currency, money in self.own_money_minor.items()}
 
     def is_same(self, one: OpenTransaction) -> bool:
-        """Is this the planned transaction, whatever has become of it?"""
+        """Return whether this is the planned transaction, whatever its state is now."""
         return (one.topic_partition, one.producer_id, one.kafka_offset_start) == (
             self.topic_partition,
             self.producer_id,
@@ -69,12 +69,12 @@ class AbortItem:
 
 
 def abort_items(contract_name: str, around: ClusterState, *, now_utc: datetime) -> tuple[AbortItem, ...]:
-    """One per transaction that this run proved to hang, in the log's order. now_utc: the run's."""
+    """Return one item per transaction that this run proved to hang, in the log's order. now_utc: the run's."""
     return tuple(_item(contract_name, one, around, now_utc=now_utc) for one in around.open_transactions if one.hangs)
 
 
 def why_not_abort(item: AbortItem, *, topics: Sequence[str], around: ClusterState, newest: ClusterState) -> str | None:
-    """What speaks against ending it; None: nothing. topics: those of the legs. newest: of the newest run."""
+    """Return the reason not to abort it; None: there is none. topics: those of the legs. newest: of the newest run."""
     if item.topic not in topics:
         return "it stands on no topic of the contract's legs"
     if not any(item.is_same(one) and one.hangs for one in newest.open_transactions):
@@ -86,7 +86,7 @@ def why_not_abort(item: AbortItem, *, topics: Sequence[str], around: ClusterStat
 
 
 def why_too_young(age_seconds: int, settings: BrokerSettings | None) -> str | None:
-    """May a client or a coordinator still end it? None: every time-out that the brokers allow is over."""
+    """Return why a client or a coordinator may still end it. None: every time-out that the brokers allow is over."""
     if settings is None:
         return "the brokers' transaction.max.timeout.ms may not be described, so nobody can say that it is over"
     limit = settings.transaction_max_timeout_ms // 1000 + _SLACK_SECONDS
@@ -99,7 +99,7 @@ def why_too_young(age_seconds: int, settings: BrokerSettings | None) -> str | No
 
 
 def abort_words(item: AbortItem) -> str:
-    """What a person agrees to."""
+    """Return the words that a person agrees to."""
     coordinator = f"coordinator epoch {item.coordinator_epoch}" if item.coordinator_epoch >= 0 else "no coordinator"
     return (
         f"{item.place}: producer {item.producer_id}, epoch {item.producer_epoch}, {coordinator}; first seen "
@@ -134,7 +134,7 @@ def _item(contract_name: str, one: OpenTransaction, around: ClusterState, *, now
 def _held(
     part: TopicPartition, producer_id: int, around: ClusterState
 ) -> tuple[list[BlockedEvents], list[BlockedEvents]]:
-    """What stands above the partition's LSO: of this producer, and of all others."""
+    """Return what is above the partition's LSO: of this producer, and of all others."""
     held = around.held_on(part)
     own = [one for one in held if one.producer_id == producer_id]
     return own, [one for one in held if one.producer_id != producer_id]

@@ -1,4 +1,4 @@
-"""Whose yes a plan needs: how many people, which, and how old it may be.
+"""The people who must agree to a plan: how many, and which. Pure; ADR 24 says how we know that it was they.
 
 Pure; ADR 24 says how we know that it was they.
 """
@@ -15,16 +15,16 @@ from tallystick.text.verdict_sentence import counted
 
 
 class NotAnApprover(PlanRefused):
-    """Nobody has agreed who may, by the contract's compensation.approvers."""
+    """Nobody agreed whom the contract's compensation.approvers names."""
 
 
 def machine_of(contract_name: str) -> str:
-    """Under which name a reconciliation asks for a plan by itself; no person."""
+    """Return the name under which a reconciliation asks for a plan by itself; no person."""
     return f"reconcile_{contract_name}"
 
 
 def why_two_people(contract: Contract, plan: Plan) -> str | None:
-    """Why one person's yes is not enough; None: it is. Raises CompensationOff.
+    """Return why one person's approval is not enough; None: it is. Raises CompensationOff.
 
     A plan that ends a transaction needs two, whatever its money: no later run can take that back.
     """
@@ -38,13 +38,13 @@ def why_two_people(contract: Contract, plan: Plan) -> str | None:
 
 
 def may_approve(contract: Contract, name: str) -> bool:
-    """Does the contract let this person agree? Raises CompensationOff."""
+    """Return whether the contract lets this person agree. Raises CompensationOff."""
     approvers = rules_of(contract).approvers
     return not approvers or _same(name) in map(_same, approvers)
 
 
 def refuse_too_few_people(contract: Contract, plan: Plan, *, asked: Collection[str], agreed: Collection[str]) -> None:
-    """Hold who agreed against who asked and who may. Raises CompensationOff, NotAnApprover, OnePersonOnly.
+    """Check who agreed against who asked and who may. Raises CompensationOff, NotAnApprover, OnePersonOnly.
 
     asked: everybody who asked for it, by each name that they are known by; no machine. agreed: people whose login or
     signature is on record. Names are equal whatever their case. Where one person is enough and the contract names no
@@ -71,14 +71,14 @@ def refuse_too_few_people(contract: Contract, plan: Plan, *, asked: Collection[s
 
 
 def approval_holds(contract: Contract, age: timedelta) -> bool:
-    """Is a yes of this age one still? Raises CompensationOff."""
+    """Return whether an approval of this age still holds. Raises CompensationOff."""
     return age <= timedelta(seconds=rules_of(contract).approval_valid_seconds)
 
 
 def why_too_old(
     contract: Contract, plan: Plan, *, asked: Collection[str], agreed: Mapping[str, timedelta], approved_in: str
 ) -> str | None:
-    """What speaks against who agreed, by how long ago that was; None: nothing. Raises CompensationOff.
+    """Return why the approval is too old; None: it is not. Raises CompensationOff.
 
     To be asked once refuse_too_few_people lets them all count. approved_in: the scheduler's run in which they agreed;
     "": none, and where nobody needs to agree, the call that carries the plan out is the approval.
@@ -103,7 +103,7 @@ def why_too_old(
 
 
 def refuse_one_reopener(contract: Contract, *, asked: Collection[str], agreed: str) -> None:
-    """Reopening an action needs two people, whatever its money.
+    """Require two people to reopen an action, whatever its money.
 
     Raises CompensationOff, NotAnApprover, OnePersonOnly.
     """
@@ -124,7 +124,9 @@ def _same(name: str) -> str:
 
 
 def _person(name: str) -> str:
-    """Equal for names that look the same: nobody counts twice. Wider than `_same`, by which somebody is let in."""
+    """Return a name equal for all that look the same: nobody counts twice. Wider than `_same`, which
+    admits a person.
+    """
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     return "".join(one for one in folded if one.isprintable() and not one.isspace())
 

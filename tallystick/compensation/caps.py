@@ -1,4 +1,4 @@
-"""How much a plan, and a day, may repair. Pure."""
+"""The limits of repairs, per plan and per day. Pure."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from tallystick.contract.contract import Contract
 
 
 def refuse_over_caps(contract: Contract, plan: Plan, *, spent: DailyUsage = DailyUsage()) -> None:
-    """Hold an approved plan against the contract as it is now. Raises CompensationOff, CapsExceeded."""
+    """Check an approved plan against the contract as it is now. Raises CompensationOff, CapsExceeded."""
     rules = rules_of(contract)
     room = CapBudget(rules, spent)
     for abort in plan.aborts:
@@ -26,7 +26,7 @@ def refuse_over_caps(contract: Contract, plan: Plan, *, spent: DailyUsage = Dail
 
 
 class CapBudget:
-    """What the caps still allow, and which events the plan has already."""
+    """The rest that the caps still allow, and the events that the plan has already."""
 
     def __init__(self, rules: CompensationRules, spent: DailyUsage) -> None:
         self.items = rules.max_items

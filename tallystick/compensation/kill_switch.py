@@ -1,4 +1,4 @@
-"""When a compensation may act at all: the kill switch, and the hours that the contract allows. Pure.
+"""The times at which a compensation may act: the kill switch, and the hours that the contract allows. Pure.
 
 Asked anew before each step that changes something, so that a plan can be stopped half-way.
 """
@@ -24,7 +24,9 @@ class OutsideActingHours(PlanRefused):
 
 
 class SwitchRefused(TallystickError):
-    """Nobody answers for it, or there is no such contract. The message says what was found and what was expected."""
+    """The switch was not set: no name was given, or there is no such contract. The message says what was found and
+    expected.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +44,7 @@ class SwitchSetting:
 
 
 def words_of(option: str, text: str) -> str:
-    """A name or a reason that a person gave. Raises SwitchRefused."""
+    """Return the name or reason that a person gave. Raises SwitchRefused."""
     given = text.strip()
     if not given or not given.isprintable():
         raise SwitchRefused(f"{option}: got {escape_untrusted(text)!r}; expected a few words, for whoever audits it")
@@ -50,7 +52,7 @@ def words_of(option: str, text: str) -> str:
 
 
 def refuse_stopped(contract: Contract, *settings: SwitchSetting | None) -> None:
-    """Hold the newest settings, of this contract and of all, against acting. None: never set. Raises ActingStopped."""
+    """Check the newest settings, of this contract and of all. None: never set. Raises ActingStopped."""
     for setting in settings:
         if setting is not None and setting.stopped:
             whose = "all compensations" if setting.contract is None else f"the compensations of {setting.contract}"
@@ -63,7 +65,7 @@ def refuse_stopped(contract: Contract, *settings: SwitchSetting | None) -> None:
 
 
 def refuse_outside_hours(contract: Contract, *, now_utc: datetime) -> None:
-    """Hold the clock against the contract. Raises CompensationOff, OutsideActingHours."""
+    """Check the time against the contract's hours. Raises CompensationOff, OutsideActingHours."""
     if contract.compensation is None:
         raise CompensationOff(f"{contract.name}: the contract has no compensation, so nothing may be repaired")
     minutes = contract.compensation.acting_minutes

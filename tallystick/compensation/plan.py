@@ -1,4 +1,4 @@
-"""What may be repaired, decided before anything is touched. Pure; compensation.py acts on it.
+"""The values of a plan, which is decided before anything is touched. Pure; executor/execute_plan.py carries it out.
 
 A plan names each thing it will do and each break it leaves alone, with the reason. A person approves its hash.
 """
@@ -42,7 +42,7 @@ class OnePersonOnly(PlanRefused):
 
 
 class PlanStale(PlanRefused):
-    """What was approved is not what would be done now. Plan again."""
+    """The approved plan is not the plan that would be made now. Plan again."""
 
 
 class ApprovalTooOld(PlanRefused):
@@ -63,7 +63,7 @@ class SourceRow:
 
     @property
     def moved_minor(self) -> dict[str, int]:
-        """Its money without a sign, as caps count it."""
+        """Return its money without a sign, as caps count it."""
         return {self.currency: abs(self.amount_minor)}
 
 
@@ -75,13 +75,15 @@ class CurrentRow(SourceRow):
 
     @property
     def source(self) -> SourceRow:
-        """What it says of its event."""
+        """Return the row that its event is made from."""
         return SourceRow(**{column.name: getattr(self, column.name) for column in fields(SourceRow)})
 
 
 @dataclass(frozen=True, kw_only=True)
 class DailyUsage:
-    """What other plans have begun to move on this day. moved_minor: per currency in minor units, without signs."""
+    """The money that other plans have begun to move on this day. moved_minor: per currency in minor units, without
+    signs.
+    """
 
     items: int = 0
     moved_minor: Mapping[str, int] = field(default_factory=dict)
@@ -100,7 +102,7 @@ class Candidate:
 
 
 class RepairKind(StrEnum):
-    """What an item does.
+    """The effect of an item.
 
     republish: publish the event that the topic lacks. reverse: take a copy back, by an event that names it. post: write
     the rows that the ledger lacks. counterpost: take a row back, by a compensating entry that names it. trigger: start
@@ -137,7 +139,7 @@ class PlanItem(SourceRow):
 
     @property
     def row(self) -> SourceRow:
-        """The ledger row as the plan saw it."""
+        """Return the ledger row as the plan saw it."""
         return SourceRow(**{column.name: getattr(self, column.name) for column in fields(SourceRow)})
 
 
@@ -152,7 +154,7 @@ class ExcludedBreak:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanContext:
-    """What the planned run and the newest one saw around their cuts; where they are the same, the same."""
+    """The cluster states that the planned run and the newest run stored; where they are one run, the same."""
 
     planned: ClusterState = field(default_factory=ClusterState)
     newest: ClusterState = field(default_factory=ClusterState)
@@ -160,7 +162,7 @@ class PlanContext:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What one approval stands for. Plans that would do the same have the same hash and id."""
+    """The actions that one approval allows. Plans that would do the same have the same hash and id."""
 
     contract: str
     contract_fingerprint: str
@@ -172,12 +174,12 @@ class Plan:
 
     @property
     def actions(self) -> tuple[AbortItem | PlanItem, ...]:
-        """All that it does, in the order in which it is done."""
+        """Return all actions, in the order in which they are done."""
         return (*self.aborts, *self.items)
 
     @cached_property
     def plan_hash(self) -> str:
-        """SHA-256 of what would be done, as sorted JSON; what is left out may change while an approval waits.
+        """Return SHA-256 of the actions, as sorted JSON; what is left out may change while an approval waits.
 
         What an item says by default is no part of it, so that a field of a later release changes no stored hash.
         """
@@ -190,12 +192,14 @@ class Plan:
 
     @property
     def money_minor(self) -> dict[str, int]:
-        """What the events are worth, per currency in integer minor units, without signs."""
+        """Return the money of the events, per currency in integer minor units, without signs."""
         return total_at_stake((item.currency, item.amount_minor) for item in self.items)
 
     @property
     def moved_minor(self) -> dict[str, int]:
-        """Of all its actions, without signs, as caps count it: a negative amount makes no other one smaller."""
+        """Return the money of all actions, without signs, as caps count it: a negative amount makes no other one
+        smaller.
+        """
         return total_money(pair for action in self.actions for pair in action.moved_minor.items())
 
 
@@ -203,12 +207,12 @@ _PLAN = TypeAdapter(Plan)
 
 
 def plan_id_of(plan_hash: str) -> UUID:
-    """What the store keeps a plan under."""
+    """Return the id that the store keeps a plan under."""
     return uuid5(_NAMESPACE, plan_hash)
 
 
 def action_id_of(contract_name: str, break_id: UUID) -> UUID:
-    """One per break, over all plans: what makes a second repair impossible."""
+    """Return the one id of a break's action, the same over all plans: it makes a second repair impossible."""
     return uuid5(_NAMESPACE, f"{contract_name}\x1f{break_id}")
 
 

@@ -1,4 +1,4 @@
-"""What a plan says to the person who approves it, in sentences and a table. Pure."""
+"""The text of a plan for the person who approves it, in sentences and a table. Pure."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,9 @@ _SHOWN = 20
 
 @dataclass(frozen=True, kw_only=True)
 class KindWords:
-    """What items of a kind do, in words: intent with {count} of noun; and what follows the money, "" where nothing."""
+    """The words for the items of a kind: intent with {count} of noun, and the words behind the money, "" where there
+    are none.
+    """
 
     intent: str
     noun: str
@@ -43,7 +45,7 @@ KIND_WORDS = {
 
 
 def describe_plan(plan: Plan, *, shown_key: Callable[[str], str]) -> str:
-    """Markdown for the person who approves. What Markdown, HTML or Jinja would act on in a key is shown as "?".
+    """Return Markdown for the person who approves. A key shows "?" where Markdown, HTML or Jinja would act on it.
 
     shown_key: what people see of a match key, by the contract.
     """
@@ -61,7 +63,7 @@ def describe_plan(plan: Plan, *, shown_key: Callable[[str], str]) -> str:
 
 
 def plan_sentence(plan: Plan) -> str:
-    """What it will do, how many and how much money, kind by kind."""
+    """Say what the plan will do: how many items and how much money, kind by kind."""
     intents = []
     if plan.aborts:
         intents.append(
@@ -84,7 +86,7 @@ def _abort_lines(aborts: Sequence[AbortItem]) -> list[str]:
 
 
 def action_label(item: PlanItem, place: Callable[[str], str]) -> str:
-    """What is done for one break, in words; what others wrote stands in it as it is. place: says an item id."""
+    """Say what is done for one break; text that others wrote is kept as it is. place: puts an item id into words."""
     if item.kind in (RepairKind.REVERSE, RepairKind.COUNTERPOST):
         return f"take back {place(item.reverses)}"
     if item.kind is RepairKind.POST:
@@ -132,5 +134,5 @@ def _some(keys: Sequence[str]) -> str:
 
 
 def plain_markdown(text: str) -> str:
-    """Keys are written by others, and the body of an approval is a template."""
+    """Escape text for Markdown: keys are written by others, and the body of an approval is a template."""
     return "".join(character if character.isalnum() or character in " .,:_-/+=@" else "?" for character in text)

@@ -1,4 +1,4 @@
-"""Which breaks a plan repairs, which it leaves out, and why. Pure."""
+"""The choice of the breaks that a plan repairs and leaves out, with the reasons. Pure."""
 
 from collections.abc import Collection, Iterator, Sequence
 from uuid import UUID
@@ -135,14 +135,14 @@ def _not_ours(contract: Contract, rules: CompensationRules, found: Break) -> str
 
 
 def _may_have_come(candidate: Candidate, offsets_lost_at: int) -> str | None:
-    """An event that was missing may have come since, among what no run has read."""
+    """Return whether a missing event may have come since, among the data that no run has read."""
     if candidate.item_break.break_class not in REPUBLISHABLE or offsets_lost_at <= candidate.outstanding.cut_n:
         return None
     return f"its event may have come since: offsets were lost before cut {offsets_lost_at} could read them"
 
 
 def _row_may_have_come(candidate: Candidate, rows_unread_at: int) -> str | None:
-    """A row that is missing may have stood where no run has read it, and have been archived since.
+    """Return whether a missing row may have been where no run has read it, and been archived since.
 
     The cut before the one that read the event counts too: it may have ended between the event and its row.
     """
@@ -153,7 +153,7 @@ def _row_may_have_come(candidate: Candidate, rows_unread_at: int) -> str | None:
 
 
 def why_row_may_have_come(rows_unread_at: int) -> str:
-    """What speaks against posting a row then."""
+    """Return the reason not to post a row in that case."""
     return (
         f"its row may have come and been archived: nobody has read all rows up to cut {rows_unread_at}; look for it, "
         "then post it by hand, or write the break off"
@@ -165,8 +165,8 @@ def _at(found: Break) -> str:
 
 
 def _placed(candidates: Sequence[Candidate]) -> Iterator[tuple[Candidate, str]]:
-    """Each with the item id of the copy that it is about: of two equal rows ours, unless that was taken back or an
-    older break is about it.
+    """Return each with the item id of the copy that it is about: of two equal rows ours, unless that was taken back or
+    an older break is about it.
     """
     named: set[str] = set()
     for candidate in candidates:
@@ -209,13 +209,13 @@ def _row_too_many_fault(found: Break, rows: Sequence[CurrentRow], place: str) ->
 
 
 def rows_in_force(rows: Sequence[CurrentRow]) -> tuple[CurrentRow, ...]:
-    """The rows of one key that no row takes back; those that take others back are none."""
+    """Return the rows of one key that no row takes back, without those that take others back."""
     taken_back = {row.takes_back for row in rows if row.takes_back}
     return tuple(row for row in rows if not row.takes_back and row.row_id not in taken_back)
 
 
 def why_not_counterpostable(row: CurrentRow, rows: Sequence[CurrentRow]) -> str | None:
-    """What speaks against taking a row back, by all rows of its key; None: nothing."""
+    """Return the reason not to take a row back, by all rows of its key; None: there is none."""
     if row.takes_back:
         return f"the row takes row {row.takes_back} back itself"
     if any(one is not row and one.row_id == row.row_id for one in rows):
@@ -227,7 +227,7 @@ def why_not_counterpostable(row: CurrentRow, rows: Sequence[CurrentRow]) -> str 
 
 
 def _source_of(candidate: Candidate, place: str) -> SourceRow:
-    """What its event or its rows are made from: the ledger row, that of a row too many; or, without one, the event."""
+    """Return the source of its event or rows: the ledger row, also a surplus one; without a row, the event."""
     if candidate.rows:
         return next((row for row in candidate.rows if ledger_item_id(row.row_id) == place), candidate.rows[0]).source
     found = candidate.item_break

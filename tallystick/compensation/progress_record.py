@@ -1,4 +1,4 @@
-"""What a record of a contract's progress topic proves: that an executor of this store published an action. Pure.
+"""The proof that a record of a progress topic gives: that an executor of this store published an action. Pure.
 
 Anybody who may write the topic may write a record. So one counts only with the executor's seal, for a stored plan that
 holds its action, and for the action's topic. Any other one under an action's key may be all that compaction has left of
@@ -23,7 +23,7 @@ _VALUE_BYTES_MAX = 4096
 
 
 class ProgressClaim(msgspec.Struct, frozen=True):
-    """What a record says of its action. seal: "" in those of release 0.1.0."""
+    """The content of a record about its action. seal: "" in those of release 0.1.0."""
 
     plan_id: UUID
     plan_hash: str
@@ -48,7 +48,9 @@ class ExecutorKey:
     secret: bytes = field(repr=False)
 
     def seal(self, action_id: UUID, *, plan_id: UUID, plan_hash: str, topic: str, reopened: int) -> str:
-        """HMAC-SHA-256, in hex. reopened: how often a person had reopened the action; earlier seals end with that."""
+        """Return HMAC-SHA-256, in hex. reopened: how often a person had reopened the action; earlier seals end with
+        that.
+        """
         said = ["tallystick progress", str(action_id), str(plan_id), plan_hash, topic, reopened]
         return hmac.new(self.secret, json.dumps(said).encode(), "sha256").hexdigest()
 
@@ -61,7 +63,7 @@ class ExecutorKey:
 
 @dataclass(frozen=True, kw_only=True)
 class ProgressFound:
-    """What the records of one action prove. doubt: why a person has to look; "" where none has to."""
+    """The proof by all records of one action. doubt: why a person has to look; "" where none has to."""
 
     published: bool = False
     doubt: str = ""
@@ -72,19 +74,19 @@ Planned = Mapping[UUID, Mapping[UUID, str]]
 
 
 def progress_record(key: ExecutorKey, plan: Plan, item: PlanItem, *, reopened: int) -> tuple[bytes, bytes]:
-    """Key and value of the record that stands beside the item's event."""
+    """Return key and value of the record that stands beside the item's event."""
     value = {"plan_id": str(plan.plan_id), "plan_hash": plan.plan_hash, "topic": item.topic}
     seal = key.seal(item.action_id, plan_id=plan.plan_id, plan_hash=plan.plan_hash, topic=item.topic, reopened=reopened)
     return str(item.action_id).encode(), json.dumps(value | {"seal": seal}).encode()
 
 
 def action_of_key(key: bytes) -> UUID | None:
-    """The action that a record is about; None of a key that no executor writes."""
+    """Return the action that a record is about; None for a key that no executor writes."""
     return UUID(key.decode()) if _KEY.fullmatch(key) else None
 
 
 def read_record(place: str, kafka_offset: int, value: bytes) -> ProgressRecord:
-    """Whatever bytes a record holds. place: topic and partition, as a person reads them."""
+    """Read a record, whatever its bytes. place: topic and partition, as a person reads them."""
     problem, claim = "", None
     if not value:
         problem = "has no value, so it deletes what stood before"
@@ -99,7 +101,7 @@ def read_record(place: str, kafka_offset: int, value: bytes) -> ProgressRecord:
 
 
 def sealed_plans(records: Iterable[ProgressRecord], key: ExecutorKey, action_id: UUID, *, reopened: int) -> set[UUID]:
-    """Plans by which an executor says that it published the action."""
+    """Return the plans by which an executor says that it published the action."""
     claims = [record.claim for record in records if record.claim is not None]
     return {claim.plan_id for claim in claims if key.has_sealed(action_id, claim, reopened=reopened)}
 
@@ -113,7 +115,7 @@ def judge_progress(
     reopened: int = 0,
     void_before: int = 0,
 ) -> ProgressFound:
-    """Of all records under the action's key, in offset order: published, a person has to look, or nothing.
+    """Judge all records under the action's key, in offset order: published, a person has to look, or nothing.
 
     One that counts proves it, whatever anybody has written before or behind it. reopened: how often a person has
     reopened the action; void_before: records below this offset are what that person looked at, and prove nothing.

@@ -1,4 +1,4 @@
-"""What became of a break that a plan repairs, by what stands of its key on both sides now. Pure."""
+"""The effect of a repair on its break, by the copies that both sides have of its key now. Pure."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ from tallystick.contract.event import EventFields
 
 
 class RepairEffect(StrEnum):
-    """What became of what one action is to repair, read again.
+    """The effect of one action, read again.
 
     cleared: one event and one row stand, and both say what the plan says; or our marker has ended the transaction.
     not_cleared: nothing of the repair stands. changed: something else stands, such as a second copy, another amount, or
@@ -29,7 +29,8 @@ class RepairEffect(StrEnum):
 def effect_of(
     item: PlanItem, standing: Collection[CurrentEvent], rows: Sequence[CurrentRow], names: EventFields
 ) -> RepairEffect:
-    """standing: every event of the item's key on the retained log. rows: every row of it in the ledger.
+    """Judge the effect. standing: every event of the item's key on the retained log. rows: every row of it in the
+    ledger.
 
     What is posted is looked for in the ledger alone: the log may have forgotten the event by then.
     """
@@ -50,14 +51,14 @@ def effect_of(
 
 
 def is_taken_back_once(item: PlanItem, rows: Sequence[CurrentRow]) -> bool:
-    """Does exactly one row name the item's as taken back, with its money, whatever the sign?"""
+    """Return whether exactly one row takes the item's row back, with its money, whatever the sign."""
     by = [row for row in rows if row.takes_back == item.row_id]
     said = [(row.transaction_key, row.leg, abs(row.amount_minor), row.currency) for row in by]
     return said == [(item.transaction_key, item.leg, abs(item.amount_minor), item.currency)]
 
 
 def why_not_taken_back(item: PlanItem, rows: Sequence[CurrentRow]) -> str | None:
-    """What speaks against taking the item's row back, by all rows of its key; None: nothing."""
+    """Return the reason not to take the item's row back, by all rows of its key; None: there is none."""
     row = next((row for row in rows if row.row_id == item.row_id), None)
     if row is None or row.source != item.row:
         return "the ledger row is gone or changed"
@@ -65,13 +66,13 @@ def why_not_taken_back(item: PlanItem, rows: Sequence[CurrentRow]) -> str | None
 
 
 def has_its_row(item: PlanItem, rows: Sequence[CurrentRow]) -> bool:
-    """Does the ledger have exactly one row of the event, and an equal one?"""
+    """Return whether the ledger has exactly one row of the event, and an equal one."""
     said = [(row.match_key, row.transaction_key, row.leg, row.amount_minor, row.currency) for row in rows]
     return said == [(item.match_key, item.transaction_key, item.leg, item.amount_minor, item.currency)]
 
 
 def _has_its_money(reversal: CurrentEvent, item: PlanItem, names: EventFields) -> bool:
-    """Whatever the sign, as the contract says it."""
+    """Return whether the money is equal, whatever the sign, as the contract says it."""
     negated = replace(item, amount_minor=-item.amount_minor)
     return says_the_same(reversal, item, names) or says_the_same(reversal, negated, names)
 

@@ -48,7 +48,7 @@ class CurrentEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class CurrentEvents:
-    """What stands of the keys asked for, readable or not.
+    """The events in force of the keys asked for, readable or not.
 
     unreadable_keys: message keys of unreadable records, as far as items have them. unread: by topic, what is said of
     its first batch that nobody gets to read: any event may stand there.
@@ -62,7 +62,7 @@ class CurrentEvents:
         return self.by_key.get((item.topic, item.match_key), ())
 
     def why_hidden(self, item: PlanItem) -> str | None:
-        """Why an event of the item may stand there and not be seen; None: it may not."""
+        """Return why an event of the item may be there and not be seen; None: it may not."""
         if item.topic in self.unread:
             return f"not provable: {self.unread[item.topic]}"
         if (item.topic, item.transaction_key.encode()) in self.unreadable_keys:
@@ -71,7 +71,7 @@ class CurrentEvents:
 
 
 def event_value(item: PlanItem, names: EventFields) -> bytes:
-    """The payload under the contract's field names."""
+    """Return the payload under the contract's field names."""
     value = {
         names.match_key: item.match_key,
         names.transaction_key: item.transaction_key,
@@ -84,13 +84,13 @@ def event_value(item: PlanItem, names: EventFields) -> bytes:
 
 
 def event_headers(item: PlanItem, *, session: str) -> tuple[tuple[str, bytes], ...]:
-    """session: one per process, so that a second copy of the event can be told from a retry."""
+    """Return the headers. session: one per process, so that a second copy of the event can be told from a retry."""
     headers = (ACTION_HEADER, str(item.action_id).encode()), (SESSION_HEADER, session.encode())
     return (*headers, (REVERSES_HEADER, item.reverses.encode())) if item.reverses else headers
 
 
 def reversal_value(copy: CurrentEvent, names: EventFields, *, negated: bool) -> bytes:
-    """The payload of the copy that is taken back; negated: with the other sign before its amount."""
+    """Return the payload of the copy that is taken back; negated: with the other sign before its amount."""
     if not negated:
         return copy.value
     document = _FIELDS_AS_WRITTEN.decode(copy.value.removeprefix(BOM_UTF8))
@@ -99,7 +99,7 @@ def reversal_value(copy: CurrentEvent, names: EventFields, *, negated: bool) -> 
 
 
 def in_force(standing: Collection[CurrentEvent]) -> tuple[CurrentEvent, ...]:
-    """The events of one key that nothing has taken back; those that take others back are none."""
+    """Return the events of one key that nothing has taken back, without those that take others back."""
     taken_back = {event.reverses for event in standing if event.reverses}
     return tuple(event for event in standing if not event.reverses and event.item_id not in taken_back)
 
@@ -107,7 +107,7 @@ def in_force(standing: Collection[CurrentEvent]) -> tuple[CurrentEvent, ...]:
 def why_not_reversible(
     item: PlanItem, standing: Collection[CurrentEvent], names: EventFields, *, elsewhere: Collection[str] = ()
 ) -> str | None:
-    """What speaks against taking the item's copy back, by what stands of its key now; None: nothing.
+    """Return the reason not to take the item's copy back, by the events of its key now; None: there is none.
 
     elsewhere: item ids of copies that other actions take back, whether the log shows it or not.
     """
@@ -130,7 +130,7 @@ def why_not_reversible(
 
 
 def why_not_postable(item: PlanItem, standing: Collection[CurrentEvent], names: EventFields) -> str | None:
-    """What speaks against posting the item's event, by what stands of its key now; None: nothing."""
+    """Return the reason not to post the item's event, by the events of its key now; None: there is none."""
     event = next((event for event in standing if event.item_id == item.posts), None)
     if event is None:
         return "not provable: the event is not on the retained log any more"
@@ -142,7 +142,7 @@ def why_not_postable(item: PlanItem, standing: Collection[CurrentEvent], names: 
 def why_not_read_whole(
     partitions: Iterable[PartitionSnapshot], judged: Mapping[TopicPartition, JudgedPart]
 ) -> str | None:
-    """What speaks against taking an event that stands nowhere on these for one that was never written; None: nothing.
+    """Return the reason why an event that these do not show may have been written all the same; None: there is none.
 
     What the log retains no more must have been read by a run with a verdict. partitions: all of a topic, as they were
     before the log was read. judged: how far the newest verdict had read them by then.
@@ -161,7 +161,7 @@ def why_not_read_whole(
 
 
 def says_the_same(copy: CurrentEvent, item: PlanItem, names: EventFields) -> bool:
-    """Does the event say what the plan says? Compared as text, as which a run reads keys: one may be a JSON number."""
+    """Return whether event and plan say the same. Compared as text, as a run reads keys: one may be a JSON number."""
     said = decoder_of(names).read(copy.value)
     return not said.problem and (said.match_key, said.transaction_key, said.leg, said.amount_minor, said.currency) == (
         item.match_key,
@@ -173,7 +173,7 @@ def says_the_same(copy: CurrentEvent, item: PlanItem, names: EventFields) -> boo
 
 
 def is_as_planned(event: CurrentEvent, item: PlanItem, names: EventFields, *, negated: bool) -> bool:
-    """Does an event that names our action say what this action writes? A header alone proves nothing.
+    """Return whether an event that names our action is what this action writes. A header alone proves nothing.
 
     negated: a reversal has the other sign before the copy's amount.
     """
@@ -186,12 +186,12 @@ def is_as_planned(event: CurrentEvent, item: PlanItem, names: EventFields, *, ne
 
 
 def event_at(item_id: str, standing: Collection[CurrentEvent]) -> CurrentEvent:
-    """The one at a place where one stands."""
+    """Return the event at a place where there is one."""
     return next(event for event in standing if event.item_id == item_id)
 
 
 def find_events(records: Iterable[CommittedRecord], items: Collection[PlanItem], names: EventFields) -> CurrentEvents:
-    """Where the items' keys stand, whoever published them."""
+    """Return the events of the items' keys, whoever published them."""
     wanted = {(item.topic, item.match_key) for item in items}
     found: dict[tuple[str, str], list[CurrentEvent]] = {}
     unreadable: set[tuple[str, bytes]] = set()

@@ -1,4 +1,4 @@
-"""A yes that somebody signs: the sheet that says to what, and the check of who signed it.
+"""The approval that a person signs: the sheet with the actions, and the check of who signed it.
 
 The sheet repeats in words what will be done, and is made again when it is presented, so nobody signs words that hide
 another plan. Signatures and the list of signers are OpenSSH's: ssh-keygen(1), -Y sign and ALLOWED SIGNERS.
@@ -37,7 +37,7 @@ class ApprovalRefused(PlanRefused):
 
 @dataclass(frozen=True, kw_only=True)
 class SignedApproval:
-    """Who signed, when the sheet was made, the key as `ssh-keygen -l` names it, and SHA-256 of the sheet in hex."""
+    """The signer, the time the sheet was made, the key as `ssh-keygen -l` names it, and SHA-256 of the sheet in hex."""
 
     signer: str
     made_at_utc: datetime
@@ -47,7 +47,7 @@ class SignedApproval:
 
 @dataclass(frozen=True, kw_only=True)
 class SheetRules:
-    """What else a sheet says: for which environment; and what people see of a match key, by the contract."""
+    """The other contents of a sheet: its environment, and how people see a match key, by the contract."""
 
     environment: str
     shown_key: Callable[[str], str]
@@ -68,7 +68,7 @@ def approval_sheet(plan: Plan, rules: SheetRules, *, made_at_utc: datetime) -> s
 
 @dataclass(frozen=True, kw_only=True)
 class Reopening:
-    """What a person asks for who has looked at an action. before: how often it was reopened before, so that no sheet
+    """The request of a person who has looked at an action. before: how often it was reopened before, so that no sheet
     counts twice. state, outcome: what the store says of it.
     """
 
@@ -96,7 +96,7 @@ def _text(document: Mapping[str, Any]) -> str:
 def read_signed(
     sheet_file: Path, sheet_of: Callable[[datetime], str], *, signers: Mapping[PublicKey, str], now_utc: datetime
 ) -> SignedApproval:
-    """Who signed a sheet; the signature stands beside it, in a file whose name ends in .sig.
+    """Return who signed a sheet; the signature stands beside it, in a file whose name ends in .sig.
 
     sheet_of: what it has to say, made at that time. now_utc: by the verdict store's clock. Raises ApprovalRefused.
     """
@@ -127,7 +127,7 @@ def read_signed(
 
 
 def read_signers(environment: Mapping[str, str] = os.environ) -> dict[PublicKey, str]:
-    """Whose signatures count, key to name: from the file that TALLYSTICK_ALLOWED_SIGNERS names.
+    """Read the signers that count, key to name, from the file that TALLYSTICK_ALLOWED_SIGNERS names.
 
     Raises ApprovalRefused.
     """

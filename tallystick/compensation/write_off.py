@@ -21,7 +21,7 @@ class WriteOffRefused(TallystickError):
 
 @dataclass(frozen=True, kw_only=True)
 class BreakWrittenOff:
-    """What a write-off changed. outstanding: breaks of its class that still are; cut_n: the newest cut it follows."""
+    """The changes of a write-off. outstanding: breaks of its class that still are; cut_n: the newest cut it follows."""
 
     item_break: Break
     contract: str
@@ -45,7 +45,7 @@ def write_off_of(*, by: str, reason: str, at_utc: datetime) -> WriteOff:
 
 @dataclass(frozen=True, kw_only=True)
 class RepairBegun:
-    """What a plan has begun to do for the break. done_at_utc: None while nobody can say whether it is done.
+    """The action that a plan has begun for the break. done_at_utc: None while it is not known whether it is done.
 
     waits: until a person has looked whether it is.
     """

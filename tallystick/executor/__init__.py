@@ -1,1 +1,1 @@
-"""Carries out an approved plan: claims, effects, progress, verification."""
+"""The execution of an approved plan: claims, effects, progress, verification."""

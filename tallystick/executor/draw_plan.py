@@ -1,4 +1,4 @@
-"""What a plan is drawn from: the outstanding breaks in the store, and the ledger rows of their keys as they are now."""
+"""The sources of a plan: the outstanding breaks in the store, and the ledger rows of their keys as they are now."""
 
 from collections.abc import Collection, Mapping
 from uuid import UUID
@@ -47,7 +47,7 @@ def draw_plan(
 def why_not_any_more(
     engine: Engine, contract: Contract, connections: Connections, plan: Plan, begun: Mapping[UUID, StoredAction]
 ) -> dict[UUID, str]:
-    """Of a plan that has begun: the actions, not done and not waiting, that would not be planned so now, and why.
+    """Return the actions of a begun plan, not done and not waiting, that would not be planned now, and why.
 
     begun: the contract's actions that hold their breaks. Raises as draw_plan does.
     """

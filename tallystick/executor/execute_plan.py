@@ -1,4 +1,4 @@
-"""Carries out a plan: each repair at most once over all plans, whatever crashes, retries or runs twice.
+"""The execution of a plan: each repair at most once over all plans, whatever crashes, retries or runs twice.
 
 How it works. A break has one action id, for ever. The store says "executing" before Kafka is touched, and says so only
 while the break is outstanding: store/claim_store.py. One transactional id per contract and environment fences every
@@ -71,7 +71,7 @@ from tallystick.store.runs.contract_store import require_same_books
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """What one call of execute_plan did, in the plan's order."""
+    """The result of one call of execute_plan, in the plan's order."""
 
     plan_id: UUID
     plan_hash: str
@@ -96,7 +96,7 @@ def execute_plan(
     on_progress: OnProgress = no_progress,
     now: Callable[[], datetime] | None = None,
 ) -> Execution:
-    """Do what was approved, or say why not. Safe to call again with the same arguments after any failure.
+    """Carry out an approved plan, or say why not. Safe to call again with the same arguments after any failure.
 
     approver: who answers for this start. approved_in: the scheduler's run in which people agreed, whose yes has an age;
     "": whoever has agreed to this plan counts, and where nobody needs to, this call is the approval.
@@ -140,7 +140,7 @@ def execute_plan(
 
 
 def _refuse_unapproved(work: ExecutionContext, approved_hash: str, *, allowed: Contract) -> None:
-    """allowed: the contract as it is now. Of a plan that has begun, what it forbids is only not done."""
+    """Refuse a plan that is not approved. allowed: the contract as it is now. A begun plan skips what that forbids."""
     plan, contract = work.plan, work.contract
     require_same_books(work.engine, contract)  # also a plan that has begun: by another key its events are not found
     if approved_hash != plan.plan_hash:
@@ -175,7 +175,7 @@ def _refuse_unapproved(work: ExecutionContext, approved_hash: str, *, allowed: C
 
 
 def _why_forbidden(allowed: Contract, plan: Plan, *, has_begun: bool) -> str | None:
-    """What the contract says against the plan as a whole; None: nothing.
+    """Return what in the contract forbids the plan as a whole; None: nothing.
 
     Raises CompensationOff, CapsExceeded of a plan that has not begun.
     """

@@ -1,4 +1,4 @@
-"""What a contract needs of Kafka and of its ledger's database, and no more: ACLs and GRANTs, by the role that asks.
+"""The rights that a contract needs in Kafka and in its ledger's database, and no more: ACLs and GRANTs, by role.
 
 Roles: the *reader* makes cuts and runs; the *executor* carries repairs out, and reads again what it proves; the
 *poster* writes into the ledger. Whoever administers the servers applies them: this module opens nothing.
@@ -17,7 +17,7 @@ from tallystick.kafka_cluster.open_transactions import COORDINATORS_LOG
 
 
 class Resource(StrEnum):
-    """What an ACL is about, as kafka-acls.sh calls it."""
+    """The resource of an ACL, as kafka-acls.sh calls it."""
 
     TOPIC = "topic"
     TRANSACTIONAL_ID = "transactional-id"
@@ -36,8 +36,8 @@ class KafkaAcl:
 
 
 def kafka_acls(contract: Contract, *, reader: str, executor: str, environment: str) -> tuple[KafkaAcl, ...]:
-    """Of the cluster of kafka.connection; input topics are on that of ledger.connection. Operations that Kafka derives
-    from another one are not stated: Read and Write imply Describe.
+    """Return the ACLs for the cluster of kafka.connection; input topics are on that of ledger.connection. Operations
+    that Kafka derives from another one are not stated: Read and Write imply Describe.
     """
     read = [_acl(reader, Resource.TOPIC, topic, "Read DescribeConfigs", _READ) for topic in _read_topics(contract)]
     looks = [
@@ -84,7 +84,7 @@ def _acl(principal: str, resource: Resource, name: str, operations: str, why: st
 
 
 def kafka_commands(acls: Iterable[KafkaAcl]) -> Iterator[str]:
-    """A command for each; the server, and the file with the administrator's own account, are to be put in."""
+    """Return a command for each; the server, and the file with the administrator's own account, are to be filled in."""
     for acl in acls:
         named = f"--{acl.resource}" + (f" {shlex.quote(acl.name)}" if acl.name else "")
         allowed = " ".join(f"--operation {operation}" for operation in acl.operations)
@@ -96,7 +96,7 @@ def kafka_commands(acls: Iterable[KafkaAcl]) -> Iterator[str]:
 
 
 def postgres_statements(contract: Contract, *, reader: str, poster: str) -> Iterator[str]:
-    """SQL for a superuser, in the ledger's database; the roles are there already. Raises ContractRefused."""
+    """Return SQL for a superuser, in the ledger's database; the roles exist already. Raises ContractRefused."""
     ledger = contract.ledger
     if ledger.kind not in ("postgres", "jdbc"):
         raise ContractRefused(
@@ -113,7 +113,9 @@ def postgres_statements(contract: Contract, *, reader: str, poster: str) -> Iter
 
 
 def _posters(contract: Contract, post: LedgerPost, poster: str) -> Iterator[str]:
-    """It reads a key's rows before and behind what it writes, and writes the contract's own columns only."""
+    """Return the poster's grants. It reads a key's rows before and after it writes, and writes the contract's columns
+    only.
+    """
     table, columns = contract.ledger.table, contract.ledger.columns
     constants = {column for rows in post.rows.values() for row in rows for column in row}
     named = {columns.action_id, columns.reverses if contract.compensation and contract.compensation.reversal else None}

@@ -42,7 +42,7 @@ from tallystick.text.plain import escape_untrusted
 
 
 def execute_posts(work: ExecutionContext, items: Sequence[PlanItem]) -> tuple[ItemOutcome, ...]:
-    """Each in a database transaction of its own; the switch and the minutes are asked before each."""
+    """Post each in a database transaction of its own; the switch and the hours are asked before each."""
     dsn = work.connections.poster_dsn
     if dsn is None:
         raise PlanRefused(f"{work.contract.name}: expected the connection of compensation.post, got none")
@@ -61,7 +61,7 @@ def execute_posts(work: ExecutionContext, items: Sequence[PlanItem]) -> tuple[It
 
 
 def _post(work: ExecutionContext, item: PlanItem, proof: Proof, posted: Mapping[UUID, str], dsn: str) -> ItemOutcome:
-    """What an earlier start may be posting is refused only once the ledger says that it has not."""
+    """Post one. An action that an earlier start may be posting is refused only once the ledger says that it has not."""
     place = {"table": work.contract.ledger.table}
     if is_done(action := proof.actions.get(item.action_id)):
         return already_done(item, action.outcome)
@@ -98,7 +98,9 @@ def _post(work: ExecutionContext, item: PlanItem, proof: Proof, posted: Mapping[
 
 
 def _posted_before(work: ExecutionContext, item: PlanItem, plan_hash: str) -> ItemOutcome:
-    """By an action's row in the ledger. Whoever may insert there may forge one, so it counts for a stored plan only."""
+    """Return what an action's row in the ledger proves. Anybody who may insert there may forge one, so it counts for a
+    stored plan only.
+    """
     ours = plan_hash == work.plan.plan_hash
     if not ours and (plan := read_plan(work.engine, plan_id_of(plan_hash))) is not None:
         ours = item.action_id in {one.action_id for one in plan.items}

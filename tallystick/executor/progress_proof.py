@@ -1,4 +1,4 @@
-"""What the progress topic says of a plan's actions: which were published, and at which a person has to look.
+"""The proof in the progress topic about a plan's actions: which were published, and which a person has to look at.
 
 Never stops for one action: a record that proves nothing, or that may have been deleted, holds up its own alone. Asks
 the topic, and the store for its executors' key and for the plans that records name.
@@ -43,7 +43,7 @@ class ProgressProof:
 def prove_progress(
     work: ExecutionContext, items: Sequence[PlanItem], actions: Mapping[UUID, StoredAction], settled: SettledTopics
 ) -> ProgressProof:
-    """Of these items. Audits records that are about no action. Raises ProgressHeld, ProgressLost."""
+    """Prove the progress of these items. Audits records that are about no action. Raises ProgressHeld, ProgressLost."""
     log = read_progress(work.connections.kafka, work.contract.name, settled, {item.action_id for item in items})
     if log.stray_count:
         work.audit("progress_not_ours", place=log.place, records=log.stray_count, first_offsets=list(log.strays))
@@ -72,7 +72,7 @@ def prove_progress(
 def _planned(
     work: ExecutionContext, log: ProgressLog, key: ExecutorKey, actions: Mapping[UUID, StoredAction]
 ) -> Planned:
-    """The plans that sealed records name, as far as the store knows them."""
+    """Return the plans that sealed records name, as far as the store knows them."""
     named: set[UUID] = set()
     for action_id, records in log.records.items():
         action = actions.get(action_id)
@@ -82,7 +82,8 @@ def _planned(
 
 
 def _why_lost(action: StoredAction | None, log: ProgressLog) -> str:
-    """Why the record of an action that an earlier start has begun may have stood and be gone; "": it never stood.
+    """Return why the record of an action that an earlier start has begun may have been there and be gone; "": it was
+    not.
 
     Where it was begun says from where on its record would stand. What this start was the first to begin has none.
     A batch that nobody gets to read may have its key: compaction then leaves that one, and takes the record.

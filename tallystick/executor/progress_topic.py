@@ -38,11 +38,11 @@ _FOR_EVER_MS = 100 * 365 * 24 * 60 * 60 * 1000
 
 
 class ProgressLost(TallystickError, RuntimeError):
-    """What was published cannot be known any more. A person has to look: nothing was published by this attempt."""
+    """It is not known any more what was published. A person has to look: this attempt has published nothing."""
 
 
 class ProgressHeld(TallystickError, RuntimeError):
-    """What was published is not to be seen yet: another executor is at work. Nothing was published by this attempt."""
+    """It is not visible yet what was published: another executor is at work. This attempt has published nothing."""
 
     retryable = True
 
@@ -105,7 +105,9 @@ def _only_partition(name: str, partitions: Sequence[PartitionSnapshot]) -> Parti
 
 
 def _keep_deletions(admin: AdminClient, name: str) -> None:
-    """As of a topic that release 0.1.0 made. Raises ProgressLost where this account may not set it."""
+    """Keep deletion markers, which a topic of release 0.1.0 does not. Raises ProgressLost where this account may not
+    set it.
+    """
     kept = ConfigEntry(_DELETE_RETENTION, str(_FOR_EVER_MS), incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[kept])
     try:
@@ -127,7 +129,7 @@ def _read_settings(admin: AdminClient, name: str) -> dict[str, str]:
 
 
 def _not_known_yet(error: BaseException) -> bool:
-    """A broker hears of a new topic a moment after the controller has made it."""
+    """Return whether a broker has not heard of a new topic yet: it does a moment after the controller has made it."""
     if isinstance(error, KafkaException):
         return bool(error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART)
     return isinstance(error, TopicNotFound | BrokerUnreachable)
@@ -136,7 +138,9 @@ def _not_known_yet(error: BaseException) -> bool:
 def read_progress(
     kafka: KafkaSettings, contract_name: str, settled: SettledTopics, action_ids: Collection[UUID]
 ) -> ProgressLog:
-    """What stands of these actions, up to the LSO. Raises ProgressHeld where an open transaction hides the rest."""
+    """Read the records of these actions, up to the LSO. Raises ProgressHeld where an open transaction
+    hides the rest.
+    """
     name = progress_topic_name(contract_name)
     if name in settled.held:
         raise ProgressHeld(

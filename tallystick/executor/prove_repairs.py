@@ -1,4 +1,4 @@
-"""What log, ledger and progress topic prove of each action before it begins."""
+"""The proof for each action before it begins: by the log, the ledger and the progress topic."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -45,7 +45,7 @@ from tallystick.store.runs.contract_store import read_contract
 
 
 def contract_to_look_by(engine: Engine, contract: Contract, plan: Plan) -> Contract:
-    """The contract; where it does not say any more how the plan's actions are done, with the rules of the plan's cut.
+    """Return the contract; where it no longer says how the plan's actions are done, with the rules of the plan's cut.
 
     They say where to look what a plan that has begun has done. What may be done, the contract says as it is now.
     """
@@ -59,7 +59,7 @@ def contract_to_look_by(engine: Engine, contract: Contract, plan: Plan) -> Contr
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """What was found out about the plan's items, all of it after the publisher had fenced its predecessors."""
+    """The facts about the plan's items, all read after the publisher had fenced its predecessors."""
 
     actions: Mapping[UUID, StoredAction]
     progress: ProgressProof
@@ -94,7 +94,7 @@ def prove_actions(
     actions: Mapping[UUID, StoredAction],
     progress_topics: Sequence[str],
 ) -> Proof:
-    """Read progress, log and ledger, in this order: each up to what stands at its moment."""
+    """Read progress, log and ledger, in this order: each up to its end at that moment."""
     kafka, contract, topics = work.connections.kafka, work.contract, topics_of(items)
     settled = settle_topics(kafka, {*progress_topics, *topics}, wait_seconds=SETTLE_SECONDS)
     progress, rules = ProgressProof(), contract.compensation
@@ -126,7 +126,7 @@ def prove_actions(
 
 
 def fate_of_action(item: PlanItem, proof: Proof) -> ItemOutcome | None:
-    """None: nothing speaks against publishing it now."""
+    """Return the result of an action that must not be published now; None: it may be."""
     action, standing = proof.actions.get(item.action_id), proof.events.of(item)
     if item.kind in INTO_LEDGER:
         return _post_fate(item, action, proof)
@@ -162,7 +162,7 @@ def fate_of_action(item: PlanItem, proof: Proof) -> ItemOutcome | None:
 
 
 def why_unproven(work: ExecutionContext, item: PlanItem, proof: Proof) -> ItemOutcome | None:
-    """Of one that nothing on either side speaks against: is that proven, and may the plan still do it?"""
+    """Return why an action that neither side forbids is not proven, or not allowed any more; None: neither."""
     reason = work.stopped.get(item.action_id)
     if reason is None and item.kind is RepairKind.REPUBLISH:
         reason = why_not_read_whole(proof.settled.of(item.topic), proof.judged)
@@ -170,7 +170,7 @@ def why_unproven(work: ExecutionContext, item: PlanItem, proof: Proof) -> ItemOu
 
 
 def _post_fate(item: PlanItem, action: StoredAction | None, proof: Proof) -> ItemOutcome | None:
-    """Of one whose action has not posted yet; the transaction that posts asks that once more."""
+    """Return the result of an action that has not posted yet; the transaction that posts asks once more."""
     if is_done(action):
         return already_done(item, action.outcome)
     if action is not None and action.state is ActionState.WAITING:
@@ -185,7 +185,8 @@ def _post_fate(item: PlanItem, action: StoredAction | None, proof: Proof) -> Ite
 
 
 def _published_once(item: PlanItem, proof: Proof) -> ItemOutcome:
-    """By its sealed record, without its event: retention has taken that, or the record is a copy of an aborted one.
+    """Judge an action whose sealed record says published and whose event is gone: retention has taken that, or the
+    record is a copy of an aborted one.
 
     Who may read the topic can copy it while its transaction is open. The log tells while it has all that came since.
     """
@@ -199,7 +200,9 @@ def _published_once(item: PlanItem, proof: Proof) -> ItemOutcome:
 
 
 def _still_waits(item: PlanItem, action: StoredAction) -> ItemOutcome:
-    """What made it wait may be gone from the topic or the ledger; that it was not done is not proven by that."""
+    """Keep an action waiting. Its cause may be gone from the topic or the ledger; that does not prove that it was not
+    done.
+    """
     reason = str(action.outcome.get("reason", ""))
     seen = {name: value for name, value in action.outcome.items() if name != "reason"}
     return replace(refused(item, reason), waits=True, seen=seen)
@@ -221,7 +224,7 @@ def outcome_figures(outcome: ItemOutcome) -> dict[str, str]:
 
 
 def topics_of(items: Sequence[PlanItem]) -> tuple[str, ...]:
-    """Topics whose events tell what stands of these items; of a row to take back the ledger alone does."""
+    """Return the topics that have these items' events; for a row to take back, the ledger alone is read."""
     return tuple(sorted({item.topic for item in items if item.kind is not RepairKind.COUNTERPOST}))
 
 

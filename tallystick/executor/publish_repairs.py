@@ -82,7 +82,7 @@ def execute_publishing(work: ExecutionContext, items: Sequence[PlanItem]) -> tup
 
 
 def _refuse_unfenced(work: ExecutionContext, actions: Mapping[UUID, StoredAction]) -> None:
-    """An executor under another transactional id may be at work still, and ours would not fence it."""
+    """Refuse where an executor under another transactional id may be at work: ours would not fence it."""
     begun = [action for action in actions.values() if action.state is ActionState.EXECUTING]
     under = {str(one.outcome.get("transactional_id", work.transactional_id)) for one in begun}
     if others := sorted(under - {work.transactional_id}):
@@ -122,7 +122,7 @@ def _attempt(
 def _publish_batch(
     work: ExecutionContext, publisher: Producer, items: Sequence[PlanItem], proof: Proof
 ) -> dict[UUID, ItemOutcome]:
-    """One producer transaction, told before and after."""
+    """Publish one producer transaction, and report before and after."""
     ends = {
         topic: {str(part.partition): part.written_end for part in proof.settled.of(topic)} for topic in topics_of(items)
     }
@@ -144,7 +144,7 @@ def _publish_batch(
 def _publish(
     work: ExecutionContext, publisher: Producer, items: Sequence[PlanItem], proof: Proof
 ) -> dict[UUID, Mapping[str, Any]]:
-    """Events and progress in one producer transaction; give where each event stands."""
+    """Publish events and progress in one producer transaction; return the place of each event."""
     session = f"tallystick-{uuid.uuid4()}"
     events = [_event_of(work, item, proof, session=session) for item in items]
     progress_topic, key = progress_topic_name(work.contract.name), read_executor_key(work.engine)
@@ -162,7 +162,9 @@ def _publish(
 
 
 def _why_not_commit(work: ExecutionContext, items: Sequence[PlanItem]) -> str | None:
-    """Their records hold the log's stable end by now, so that no run can clear their breaks behind this answer."""
+    """Return why not to commit. The records hold the log's stable end by now, so that no run can clear their breaks
+    behind this answer.
+    """
     reasons = work.why_not_now(items)
     return next(iter(reasons.values()), None)
 

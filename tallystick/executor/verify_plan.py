@@ -1,4 +1,4 @@
-"""What became of the breaks that a plan repaired."""
+"""The check of the breaks that a plan repaired."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ def _check_items(contract: Contract, items: Sequence[PlanItem], connections: Con
 def verify_and_keep(
     engine: Engine, contract: Contract, plan: Plan, connections: Connections, *, actor: str
 ) -> VerifyResult:
-    """The same, by the rules that tell how the plan was done; what became of each action stands in the audit trail."""
+    """Verify by the rules that the plan was carried out by, and store the effect of each action in the audit trail."""
     result = verify_plan(contract_to_look_by(engine, contract, plan), plan, connections)
     effects = {str(item.action_id): check.effect for item, check in zip(plan.actions, result.checks, strict=True)}
     append_audit(
@@ -88,7 +88,7 @@ def verify_and_keep(
 def _check(
     item: PlanItem, standing: Sequence[CurrentEvent], rows: Sequence[CurrentRow], names: EventFields, *, held: bool
 ) -> ItemCheck:
-    """Of what the retained log shows; an open transaction may hide more."""
+    """Check what the retained log shows; an open transaction may hide more."""
     found = effect_of(item, standing, rows, names)
     hidden = held and item.kind not in INTO_LEDGER and found is not RepairEffect.CHANGED
     return ItemCheck(

@@ -1,1 +1,1 @@
-"""From evidence to a verdict, its open items and its digest; the canaries that prove it can fail. Pure."""
+"""The way from evidence to a verdict, its open items and its digest, and the canaries that prove it can fail. Pure."""

@@ -1,4 +1,4 @@
-"""What Kafka and a batch reconciliation allow although it looks odd: counted in every run, and no finding of any.
+"""Oddities that Kafka or a batch reconciliation allows: each run counts them, and none of them is a finding.
 
 A closed, versioned list, so that a page can say by which one it was written. What is not on it is a doubt or a break.
 """
@@ -22,7 +22,7 @@ class Oddity:
 
 
 def count_oddities(result: RunResult) -> tuple[Oddity, ...]:
-    """Every line of the list, also those that this run did not see."""
+    """Return every line of the list with its count, also the lines that this run did not see."""
     census = result.figures.census
     noticed = {
         notice: sum(found.count for found in result.notices if found.notice is notice)

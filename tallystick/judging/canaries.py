@@ -52,7 +52,7 @@ class CanaryRow:
 
 @dataclass(frozen=True, kw_only=True)
 class _Plant:
-    """What is planted under one key: amounts of its events and rows, in minor units with their currency."""
+    """The copies planted under one key: amounts of its events and rows, in minor units with their currency."""
 
     name: str
     events: tuple[tuple[int, str], ...] = ()
@@ -79,7 +79,9 @@ _TORN_PLANT = _Plant(name="torn", events=(_ONE,), rows=(_ONE,), transaction_key=
 
 
 def canary_events(contract: Contract) -> tuple[CanaryEvent, ...]:
-    """The planted events as bytes: one per copy, one that nobody can read, and the other legs of what is whole."""
+    """Return the planted events as bytes: one per copy, one that cannot be read, and the other legs of whole
+    transactions.
+    """
     first, *others = sorted(contract.legs)
     planted = [
         (contract.legs[first], _value(contract, first, plant.match_key, plant.transaction_key, *money))
@@ -94,7 +96,7 @@ def canary_events(contract: Contract) -> tuple[CanaryEvent, ...]:
 
 
 def canary_rows(contract: Contract) -> tuple[CanaryRow, ...]:
-    """The planted ledger rows."""
+    """Return the planted ledger rows."""
     first, *others = sorted(contract.legs)
     planted = [
         (plant.match_key, plant.transaction_key, first, money) for plant in _plants(contract) for money in plant.rows
@@ -114,7 +116,7 @@ def canary_rows(contract: Contract) -> tuple[CanaryRow, ...]:
 
 
 def missed_canaries(evidence: Evidence, scan: CanaryScan, *, classes: Sequence[AnomalyRule] = RULES) -> tuple[str, ...]:
-    """Names of what was planted and did not come out as it must: in the scan, or under the rules."""
+    """Return the names of planted faults that did not come out as they must, in the scan or under the rules."""
     contract = evidence.contract
     return (*_missed_by_the_scan(contract, scan), *_missed_by_the_rules(evidence, scan, classes))
 
@@ -159,7 +161,7 @@ def _missed_by_the_rules(evidence: Evidence, scan: CanaryScan, classes: Sequence
 
 
 def _wanted(contract: Contract) -> dict[str, set[BreakClass | Doubt]]:
-    """Key to the classes that must be found under it, and no other."""
+    """Return, for each planted key, the classes that must be found under it; no other class may be."""
     from_topic = contract.direction is Direction.TOPIC_TO_LEDGER
     wanted: dict[str, set[Any]] = {
         f"{CANARY}equal": set(),
@@ -200,5 +202,5 @@ def _value(
 
 
 def _as_written(amount_minor: int) -> str:
-    """Major units of a currency with two digits, such as both that are planted."""
+    """Return the amount in major units of a currency with two digits, such as both planted ones."""
     return f"{amount_minor // 100}.{amount_minor % 100:02d}"

@@ -1,4 +1,4 @@
-"""What must come of the planted copies under each class: each class fires on its case, and not on the twin without it.
+"""The classes that the planted copies must give: each class fires on its case, and not on the twin without it.
 
 The copies are those that the run's own scan brought home.
 """
@@ -62,7 +62,7 @@ NO_KEY = "row-without-key"
 
 
 def planted_key(plant: str) -> str:
-    """The match key of what is planted under a name."""
+    """Return the match key of the plant of that name."""
     return "" if plant == NO_KEY else f"{CANARY}{plant}"
 
 
@@ -87,16 +87,18 @@ class CanaryCase:
         return self.changed(evidence)
 
     def twin(self, calm: Evidence, copies: Sequence[Entry]) -> Evidence:
-        """Without what makes it this class: of a bare plant, the pair that agrees; of another, the bare plant."""
+        """Remove what makes it this class: a bare plant leaves the pair that agrees, any other case the bare plant."""
         return calm if self.is_bare else with_plant(calm, self.of_plant(copies))
 
     def of_plant(self, copies: Sequence[Entry]) -> tuple[Entry, ...]:
-        """Those of the copies that the case takes."""
+        """Return the copies that the case takes."""
         return tuple(copy for copy in copies if self.plant and copy.match_key == planted_key(self.plant))
 
 
 def missed_cases(calm: Evidence, copies: Sequence[Entry], classes: Sequence[AnomalyRule]) -> Iterator[str]:
-    """Names of the classes that do not fire on their case, fire on its twin, or bring another break or doubt along."""
+    """Return the names of classes that do not fire on their case, fire on its twin, or bring along another break or
+    doubt.
+    """
     for case in CASES:
         if case.only and calm.contract.direction not in case.only:
             continue
@@ -116,7 +118,7 @@ def _found(evidence: Evidence, classes: Sequence[AnomalyRule]) -> set[Name]:
 
 
 def name_of(found: Break | DoubtFound | NoticeFound) -> Name:
-    """What a finding is called."""
+    """Return the class that a finding is called by."""
     match found:
         case Break():
             return found.break_class

@@ -57,7 +57,9 @@ _ID = UUID(int=1)
 
 
 def calm_evidence(evidence: Evidence) -> Evidence:
-    """A cut of one planted partition where nothing is wrong, with the run's contract and its times."""
+    """Return the evidence of a cut of one planted partition where nothing is wrong, with the run's contract and its
+    times.
+    """
     contract, cut = _plain(evidence.contract), evidence.cut
     part = TopicPartition(topic=min(contract.topics), partition=CANARY_PARTITION)
     one = _slice(part)
@@ -85,7 +87,7 @@ def calm_evidence(evidence: Evidence) -> Evidence:
 
 
 def _plain(contract: Contract) -> Contract:
-    """The contract, with an origin header and a reader of its own choosing."""
+    """Return the contract, with an origin header and a reader chosen here."""
     event = contract.event.model_copy(update={"origin_header": ORIGIN_HEADER, "known_origins": (_OURS,)})
     ledger = contract.ledger.model_copy(update={"consumer_isolation": None})
     return contract.model_copy(update={"event": event, "ledger": ledger})
@@ -100,7 +102,7 @@ def with_plant(
     carried: Iterable[OpenItem] = (),
     deadlines: Deadlines | None = None,
 ) -> Evidence:
-    """Judge these copies with what is known of them; what is not said of a writer is what any writer of ours has."""
+    """Judge these copies with the given facts; a writer that is not described is like any other known writer."""
     contract, deadlines = calm.contract, deadlines or calm.deadlines
     events = sorted((copy for copy in copies if copy.side is ItemSide.TOPIC), key=lambda copy: copy.order)
     detail = {"stands_there": "no record"} if seen is RecordLocation.LOST else {}
@@ -203,7 +205,7 @@ def slices(**changes: Any) -> Change:
 
 
 def unreplicated(evidence: Evidence) -> Evidence:
-    """The leader has one record that too few replicas have."""
+    """Give the leader one record that too few replicas have."""
     snapshot = replace(_slice(_part(evidence)).snapshot, log_end=21, replicas=(1, 2, 3), in_sync=(1,))
     return slices(mark=21, snapshot=snapshot)(evidence)
 
@@ -233,7 +235,7 @@ def around(make: Callable[[TopicPartition], ClusterState]) -> Change:
 
 
 def stood(**changes: Any) -> Change:
-    """The partition as it stood before the scan, and after it."""
+    """Describe the partition before and after the scan."""
 
     def make(part: TopicPartition) -> ClusterState:
         now = replace(_slice(part).snapshot, **changes)
@@ -304,7 +306,7 @@ def expiring(evidence: Evidence) -> Evidence:
 
 
 def trailing(*earlier: tuple[int, int]) -> Change:
-    """A held slice, and where the cuts before it ended: (cursor, mark), oldest first."""
+    """Return a held slice, and where the cuts before it ended: (cursor, mark), oldest first."""
 
     def change(evidence: Evidence) -> Evidence:
         positions = (
@@ -323,7 +325,7 @@ def trailing(*earlier: tuple[int, int]) -> Change:
 
 
 def unsettled(evidence: Evidence) -> Evidence:
-    """The side that a lone row waits for was never settled."""
+    """Leave the side that a lone row waits for unsettled."""
     copies = [residue.copy for outcome in evidence.outcomes for residue in outcome.residues]
     never = replace(evidence.deadlines, topic_settled_until_utc=None)
     return with_plant(evidence, copies, deadlines=never)
@@ -362,7 +364,7 @@ def out_of_order(evidence: Evidence) -> Evidence:
 
 
 def torn(*, aborted_by: int | None) -> Change:
-    """A transaction of two legs, one committed; the other nowhere, or aborted by the producer of this id."""
+    """Return a transaction of two legs, one committed; the other absent, or aborted by the producer of this id."""
 
     def change(evidence: Evidence) -> Evidence:
         legs = {"here": f"{CANARY}here", "there": f"{CANARY}there"}
@@ -432,7 +434,7 @@ def _carried(copy: Entry, evidence: Evidence, state: ItemState) -> OpenItem:
 
 
 def partner_of_earlier(state: ItemState) -> Change:
-    """The lone event's row was there before, as an item in this state."""
+    """Let the lone event's row be there before, as an item in this state."""
 
     def change(evidence: Evidence) -> Evidence:
         event = evidence.outcomes[0].residues[0].copy
@@ -453,7 +455,7 @@ def repaired_in_vain(evidence: Evidence) -> Evidence:
 
 
 def posted_by_us(evidence: Evidence) -> Evidence:
-    """The extra row holds the id of a compensation."""
+    """Let the extra row hold the id of a compensation."""
     outcomes = tuple(
         replace(
             outcome,
@@ -465,7 +467,7 @@ def posted_by_us(evidence: Evidence) -> Evidence:
 
 
 def offsetting(evidence: Evidence) -> Evidence:
-    """Beside the amount that is one too small on the topic, one that is as much too large."""
+    """Add, beside an amount that is one too small on the topic, one that is too large by as much."""
     pair = [copy for outcome in evidence.outcomes for residue in outcome.residues for copy in _both(residue)]
     other = [
         replace(

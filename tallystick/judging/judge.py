@@ -1,4 +1,4 @@
-"""From evidence to result: run the registry, merge the verdict, and write the next chapter of every open item. Pure."""
+"""The way from evidence to a result: run the registry, merge the verdict, update every open item. Pure."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -97,7 +97,7 @@ def _in_its_words(evidence: Evidence, found: Break | DoubtFound | NoticeFound) -
 
 
 def _lags_of(evidence: Evidence) -> tuple[TopicLag, ...]:
-    """Of pairs that the scan did not make by itself: that came together over several cuts, or beside other copies."""
+    """Measure the lags of pairs that the scan did not make itself: those of several cuts, or beside other copies."""
     sign = 1 if evidence.contract.direction is Direction.TOPIC_TO_LEDGER else -1
     return lags_of_pairs(
         (topic_of(topic.item_id), sign * (ledger.written_ms - topic.written_ms))
@@ -127,7 +127,7 @@ def _open_after(carried: Iterable[OpenItem], changes: Iterable[OpenItem]) -> lis
 
 
 def _item_changes(evidence: Evidence, breaks: Sequence[Break]) -> Iterator[OpenItem]:
-    """Append-only: a row for each item that is new or whose state changed in this cut."""
+    """Return a row for each item that is new or whose state changed in this cut. Items are append-only."""
     break_at = {one.evidence["at"]: one for one in breaks if "at" in one.evidence}
     for outcome in evidence.outcomes:
         for topic, ledger in outcome.matched:
@@ -149,7 +149,9 @@ def _item_changes(evidence: Evidence, breaks: Sequence[Break]) -> Iterator[OpenI
 
 
 def _judged_before(outcome: MatchResult) -> Iterator[OpenItem]:
-    """Broken and written-off rows that were written anew: what they were judged to be stands, of what they say now."""
+    """Return broken and written-off rows that were written anew: the judgement stays, with the row's
+    present content.
+    """
     touched = {copy.item_id for pair in (*outcome.matched, *outcome.netted) for copy in pair}
     touched |= {copy.item_id for one in outcome.residues for copy in (one.copy, one.partner) if copy is not None}
     for copy in outcome.case.copies:
@@ -159,7 +161,7 @@ def _judged_before(outcome: MatchResult) -> Iterator[OpenItem]:
 
 
 def _item_as_it_stands(copy: Entry) -> OpenItem | None:
-    """A carried copy's item; with what its row says now, where that was written anew."""
+    """Return a carried copy's item; with its row's present content, where that was written anew."""
     if copy.carried is None or not copy.is_new_version:
         return copy.carried
     return replace(
@@ -174,7 +176,9 @@ def _item_as_it_stands(copy: Entry) -> OpenItem | None:
 
 
 def _cleared(copy: Entry, partner: Entry) -> Iterator[OpenItem]:
-    """A carried copy found its partner. A duplicate stays broken, or written off: following it repairs nothing."""
+    """Clear a carried copy that found its partner. A duplicate stays broken, or written off: a follower repairs
+    nothing.
+    """
     item = _item_as_it_stands(copy)
     if item is None:
         return
@@ -190,7 +194,7 @@ def _cleared(copy: Entry, partner: Entry) -> Iterator[OpenItem]:
 
 
 def _taken_back(copy: Entry, reversal: Entry) -> Iterator[OpenItem]:
-    """A copy that was one too many, and a reversal of ours has taken it back."""
+    """Clear a surplus copy that a reversal of ours has taken back."""
     item = _item_as_it_stands(copy)
     if item is not None:
         yield _change(
@@ -203,7 +207,7 @@ def _taken_back(copy: Entry, reversal: Entry) -> Iterator[OpenItem]:
 
 
 def _not_repaired(item: OpenItem, item_break: Break) -> OpenItem:
-    """A broken item whose repair was without effect answers for that break from now on, and is not planned again."""
+    """Let a broken item whose repair was without effect answer for that break; it is not planned again."""
     return _change(
         item,
         state=ItemState.BROKEN,
@@ -228,7 +232,7 @@ def _residue_item(evidence: Evidence, residue: UnmatchedItem, item_break: Break 
 
 
 def _is_pairable(evidence: Evidence, residue: UnmatchedItem) -> bool:
-    """May a later arrival be this copy's partner? Not where its partner is known, nor where it is one too many."""
+    """Return whether a later arrival may be this copy's partner: not where one is known, nor for a surplus copy."""
     if residue.partner is not None or residue.fate in (
         MatchStatus.UNDECIDABLE,
         MatchStatus.PAIRED_BEFORE,
@@ -314,8 +318,8 @@ def _change(
 def _legs_item(
     evidence: Evidence, case: LegsCase, item_break: Break | None, break_at: Mapping[str, Break]
 ) -> Iterator[OpenItem]:
-    """One item per business transaction. Its leg names the contract's legs seen so far, joined by +: no leg's name has
-    one, and what else events call their legs is not kept.
+    """Return one item per business transaction. Its leg names the contract's legs seen so far, joined by +: no leg's
+    name has one, and other names that events give their legs are not kept.
     """
     absent = absent_legs(case, evidence.contract.legs)
     posted = posted_strays(evidence.contract, evidence.unmatched, case)
@@ -362,7 +366,7 @@ def _legs_item(
 def _break_of_rows(
     rows: Iterable[Entry], break_at: Mapping[str, Break]
 ) -> tuple[UUID | None, BreakClass | None] | None:
-    """The break that a row of a strayed leg has, now or from an earlier cut, and its class."""
+    """Return the break, of this or an earlier cut, that a row of a strayed leg has, with its class."""
     for row in rows:
         if row.item_id in break_at:
             return break_at[row.item_id].break_id, break_at[row.item_id].break_class
@@ -381,7 +385,7 @@ def _digest(
     figures: RunFigures,
     content_digests: Mapping[str, Any],
 ) -> str:
-    """SHA-256 of what was read and what was concluded. Free of order, of attempts, and of who held a side."""
+    """Compute SHA-256 of what was read and concluded. Independent of order, of attempts, and of who held a side."""
     document = {
         "contract": evidence.contract.fingerprint,
         "cut": [evidence.cut.n, [asdict(part.offsets) for part in evidence.cut.topic_slices]],

@@ -1,4 +1,4 @@
-"""Who wrote the topic copies that breaks are about: what is needed, and one pass per partition that reads it.
+"""The writers of the topic copies that breaks are about: which are needed, and one pass per partition that reads them.
 
 Cost grows with breaks, not with rows. A function of the log; but the log forgets, and then a copy has no identity.
 """
@@ -40,7 +40,7 @@ def origins_needed(
     census: Iterable[PartitionCensus],
     deadlines: Deadlines,
 ) -> frozenset[str]:
-    """Item ids of the topic copies whose writers a class may ask for."""
+    """Return the item ids of the topic copies whose writers a class may ask for."""
     wanted = {
         item_id
         for outcome in outcomes
@@ -56,7 +56,9 @@ def origins_needed(
 
 
 def _of_residue(residue: UnmatchedItem) -> Iterator[str]:
-    """The copy, what it doubles or is paired with; for a row without event, the last record that no reader may see."""
+    """Return the copy, and the copy it doubles or is paired with; for a row without event, the last record that no
+    reader may see.
+    """
     yield residue.copy.item_id
     if residue.partner is not None:
         yield residue.partner.item_id
@@ -81,7 +83,7 @@ def read_identities(
     decoded: Mapping[str, LogRecord] = MappingProxyType({}),
     heads: KeptHeads = NO_HEADS,
 ) -> dict[str, LogRecord]:
-    """The record behind each item id, with its transaction's span. Planted copies, of no partition, have none.
+    """Read the record behind each item id, with its transaction's span. Planted copies, of no partition, have none.
 
     event_on: the fields of an event, by its topic. decoded: records that were read before, by item id; of these only
     the spans are. heads: of slices that need not be fetched for it.

@@ -1,1 +1,1 @@
-"""Which event belongs to which row, and what is known of those that have no partner. Pure."""
+"""The pairing of events and rows, and the facts about those that have no partner. Pure."""

@@ -30,7 +30,7 @@ class CloseRefused(TallystickError):
 
 @dataclass(frozen=True, kw_only=True)
 class Closing:
-    """Who closes a cut, and why."""
+    """The person who closes a cut, and the reason."""
 
     by: str
     reason: str
@@ -57,7 +57,7 @@ def closing_of(*, by: str, reason: str, at_utc: datetime) -> Closing:
 
 
 def refuse_to_close(name: str, cut: Cut | None, *, is_open: bool, attempts: int) -> None:
-    """Raise CloseRefused unless somebody has tried to judge the open cut: what nobody tried may yet be read."""
+    """Raise CloseRefused unless an attempt to judge the open cut was made: before one, it may still be read."""
     if cut is None:
         raise CloseRefused(f"{name}: no such cut is stored; expected the open one; what there is: tallystick runs")
     if not is_open:
@@ -71,7 +71,7 @@ def refuse_to_close(name: str, cut: Cut | None, *, is_open: bool, attempts: int)
 
 
 def closed_result(cut: Cut, closing: Closing, *, attempts: int, known_before: Mapping[str, Any]) -> RunResult:
-    """The verdict of a cut that nobody has read. No open item changes.
+    """Return the verdict of a cut that nobody has read. No open item changes.
 
     known_before: look-ups of the run before that the run after goes on from.
     """
@@ -117,7 +117,7 @@ def _details(cut: Cut, closing: Closing) -> dict[str, Any]:
 
 
 def losses_of_closed(closed: Iterable[Cut], partitions: Collection[PartitionSnapshot]) -> tuple[Loss, ...]:
-    """The closed cuts of which the log does not hold all any more: what expired there, nobody has read."""
+    """Return the closed cuts that the log no longer holds as a whole: nobody has read what expired there."""
     log_starts = {part.topic_partition: part.log_start for part in partitions}
     return tuple(
         Loss(cut_n=cut.n, marked_at_utc=cut.marked_at_utc, ledger_high_mark=cut.ledger_slice.snapshot.high_mark)
@@ -133,7 +133,7 @@ Sightings = Mapping[str, tuple[LookupHit, ...]]
 
 
 def unread_where_closed(by_key: Sightings, closed: Sequence[Cut]) -> Sightings:
-    """The same sightings; what lies in a slice of a closed cut is unread, not matched in an earlier slice."""
+    """Return the same hits; one in a slice of a closed cut is unread, not matched in an earlier slice."""
     if not closed:
         return by_key
     return {key: tuple(_unread(seen, closed) for seen in found) for key, found in by_key.items()}

@@ -1,4 +1,4 @@
-"""All that one run's rules judge by, prepared and read-only, in parts that a rule can name."""
+"""The evidence that the classes of one run judge by, prepared and read-only."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -205,7 +205,7 @@ class Evidence:
 
     @property
     def grace(self) -> Grace:
-        """How long a partner may be late in this run."""
+        """Return how long a partner may be late in this run."""
         return self.measured_grace or Grace(seconds=self.contract.partner_grace_seconds)
 
     @cached_property
@@ -215,21 +215,23 @@ class Evidence:
 
     @cached_property
     def bled_records(self) -> Mapping[str, LogRecord]:
-        """Records of an earlier, unfinished producer transaction that a later one's marker committed, by item id."""
+        """Return records of an earlier, unfinished producer transaction that a later one's marker committed, by item
+        id.
+        """
         return {
             item_id: self.identities[item_id] for item_id in bled_item_ids(self.census) if item_id in self.identities
         }
 
 
 def bled_item_ids(census: Iterable[PartitionCensus]) -> Iterator[str]:
-    """Item ids of the records that bled, as far as the census names their batches."""
+    """Return item ids of the records that bled, as far as the census names their batches."""
     for part in census:
         for batch in part.bled:
             yield from bled_item_ids_of(part, batch)
 
 
 def bled_item_ids_of(part: PartitionCensus, batch: BledBatch) -> Iterator[str]:
-    """Those of one batch; of a large one the first few."""
+    """Return the item ids of one batch; of a large one the first few."""
     end = min(batch.kafka_offset_end, batch.kafka_offset_start + BLED_RECORDS)
     for offset in range(batch.kafka_offset_start, end):
         yield f"topic:{part.topic}:{part.partition}:{offset}"

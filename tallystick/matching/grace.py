@@ -1,4 +1,4 @@
-"""How long a partner may take: the contract's grace, or what measured lags ask for. Pure."""
+"""The time that a partner may take: the contract's grace, or a longer one from measured lags. Pure."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from tallystick.model.partner_lag import Grace, TopicLag, add_lags, p999_ms
 
 
 def grace_in_force(contract: Contract, clean_runs: Sequence[tuple[TopicLag, ...]]) -> Grace:
-    """min(cap, max(the contract's grace, p99.9 of the lag in clean runs)), in whole seconds.
+    """Return min(cap, max(the contract's grace, p99.9 of the lag in clean runs)), in whole seconds.
 
     clean_runs: the lags of MATCHED runs only. One measured while the pipeline was down grows with what is lost, and
     would hide it.

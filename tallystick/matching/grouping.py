@@ -13,7 +13,7 @@ from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 def group_by_key(
     copies: Iterable[Entry], carried: Iterable[OpenItem], *, ignore_case: bool = False
 ) -> tuple[MatchGroup, ...]:
-    """One case per key that has a new copy or an open item; broken items only join keys that moved again.
+    """Return one case per key that has a new copy or an open item; broken items only join keys that moved again.
 
     A row of an item that is read again was written anew, and is the item's copy from now on, also under another key.
     Rows without a key have nothing to do with one another: each is a case of its own. ignore_case: of currencies. The
@@ -55,7 +55,7 @@ def copy_of_item(item: OpenItem, *, ignore_case: bool) -> Entry:
 
 
 def group_by_transaction(copies: Iterable[Entry], carried: Iterable[OpenItem]) -> tuple[LegsCase, ...]:
-    """Business transactions with a leg missing in this cut, and those that earlier cuts left open."""
+    """Return business transactions with a leg missing in this cut, and those that earlier cuts left open."""
     seen: dict[str, dict[str, tuple[int, str, str]]] = {}
     items = {item.transaction_key: item for item in carried if item.side is ItemSide.LEGS}
     for key, item in items.items():
@@ -71,13 +71,13 @@ def group_by_transaction(copies: Iterable[Entry], carried: Iterable[OpenItem]) -
 
 
 def not_judged_before(cases: Iterable[LegsCase], judged: Collection[str]) -> tuple[LegsCase, ...]:
-    """Without transactions that earlier runs were done with: their other legs came, or were given up."""
+    """Remove transactions that earlier runs have closed: their other legs came, or were written off."""
     return tuple(case for case in cases if case.carried is not None or case.transaction_key not in judged)
 
 
 def without_repeats(cases: Iterable[LegsCase], outcomes: Iterable[MatchResult]) -> tuple[LegsCase, ...]:
-    """Without transactions of which this cut shows nothing but what repeats an event that an earlier cut has read: they
-    were judged then, and what became of their other legs the log may have forgotten.
+    """Remove transactions of which this cut shows only repeats of an event that an earlier cut has read: they were
+    judged then, and the log may have forgotten what became of their other legs.
     """
     repeats = {
         residue.copy.item_id

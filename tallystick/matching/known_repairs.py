@@ -1,4 +1,4 @@
-"""Which records and rows that say they are a repair of ours are one, by what the store knows of its actions. Pure.
+"""The records and rows that are proven repairs of ours, by the actions that the store knows. Pure.
 
 A header or a column proves nothing by itself: anybody who may write a record may write ours. A record is taken for our
 repair only if an action of this id was begun, of its key, on its topic, and to take back what it says it takes back.
@@ -17,7 +17,7 @@ from tallystick.model.open_item import ItemSide
 
 @dataclass(frozen=True, kw_only=True)
 class Believed:
-    """What is left once nothing pretends to be our repair. forged: item ids of those that did, in order."""
+    """The records or rows without those that pretend to be our repair. forged: item ids of the pretenders, in order."""
 
     records: Mapping[str, LogRecord] = field(default_factory=dict)
     sightings: Mapping[str, tuple[LookupHit, ...]] = field(default_factory=dict)
@@ -29,7 +29,7 @@ def repairs_by_id(known: Iterable[KnownRepair]) -> dict[str, KnownRepair]:
 
 
 def believed_records(records: Mapping[str, LogRecord], repairs: Repairs) -> Believed:
-    """Records by item id; a forged one without its action and what it takes back."""
+    """Return records by item id; a forged one without its action and what it takes back."""
     if repairs is None:
         return Believed(records=records)
     forged = {
@@ -45,7 +45,7 @@ def believed_records(records: Mapping[str, LogRecord], repairs: Repairs) -> Beli
 
 
 def believed_rows(sightings: Mapping[str, Sequence[LookupHit]], repairs: Repairs) -> Believed:
-    """Sightings by match key; a row that holds an action that did not write it is an ordinary row."""
+    """Return hits by match key; a row with an action that did not write it is an ordinary row."""
     forged: list[str] = []
     left: dict[str, tuple[LookupHit, ...]] = {}
     for key, seen in sightings.items():
@@ -56,13 +56,15 @@ def believed_rows(sightings: Mapping[str, Sequence[LookupHit]], repairs: Repairs
 
 
 def action_ids_of(records: Mapping[str, LogRecord], sightings: Mapping[str, Sequence[LookupHit]]) -> frozenset[str]:
-    """What they say which actions wrote them."""
+    """Return the ids of the actions that these records or rows name."""
     of_rows = (str(seen.detail.get("action_id", "")) for found in sightings.values() for seen in found)
     return frozenset({record.action_id for record in records.values()} | set(of_rows)) - {""}
 
 
 def _is_ours(record: LogRecord, repair: KnownRepair | None) -> bool:
-    """A DAG of somebody's may write what it likes for its break, but takes nothing back in our name."""
+    """Return whether an action of ours wrote it. A DAG may write what it likes for its break, but takes nothing back in
+    our name.
+    """
     if repair is None or (repair.match_key, repair.reverses) != (record.match_key, record.reverses):
         return False
     if repair.amounts_minor is not None and record.amount_minor not in repair.amounts_minor:
@@ -85,5 +87,5 @@ def _may_be_ours(seen: LookupHit, match_key: str, repairs: Mapping[str, KnownRep
 
 
 def _without_action(seen: LookupHit) -> LookupHit:
-    """What it says that it takes back stays: that is the owner's to write."""
+    """Remove the action. The row that it takes back stays: the owner may write that."""
     return replace(seen, detail={name: value for name, value in seen.detail.items() if name != "action_id"})

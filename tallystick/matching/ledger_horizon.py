@@ -1,4 +1,4 @@
-"""Which rows lie behind the ledger's horizon, and where the others lie, seen from the cut. Pure.
+"""Rows behind the ledger's horizon, and where the other rows are, seen from the cut. Pure.
 
 A cut's slice ends at the horizon of its moment, or at the mark where that is lower: what lies at or behind its end is
 left to a later cut. Where the horizon of a kind of ledger stands, that kind says: `Ledger.read_snapshot`.
@@ -14,7 +14,7 @@ from tallystick.model.open_item import ItemSide
 
 
 def is_behind_horizon(row: LedgerRow, ledger_slice: LedgerSlice) -> bool:
-    """Is a row that a look-up sees already one that this cut could not read?"""
+    """Return whether a row that a look-up sees is one that this cut could not read."""
     return row.position >= ledger_slice.position_end
 
 

@@ -1,4 +1,4 @@
-"""The values that pairing takes and gives. Pure."""
+"""The values that the pairing takes and returns. Pure."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from tallystick.model.open_item import ItemSide, OpenItem
 
 
 class RecordLocation(StrEnum):
-    """Where a looked-up copy lies, seen from the cut."""
+    """The location of a looked-up copy, seen from the cut."""
 
     BEFORE_BASELINE = "before_baseline"
     EARLIER_SLICE = "earlier_slice"
@@ -79,7 +79,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class MatchGroup:
-    """All that is known of one key that is not simply one event and one equal row of this cut.
+    """All known copies of one key that is not simply one event and one equal row of this cut.
 
     too_many: rows that earlier runs judged one too many, where a row that is written anew comes again: it may be what
     they repeat, so they are not what it repeats.
@@ -91,12 +91,16 @@ class MatchGroup:
     too_many: frozenset[str] = frozenset()
 
     def side(self, side: ItemSide) -> tuple[Entry, ...]:
-        """Copies of one side, as the cuts saw them: carried ones first, the oldest cut's first, in log or row order."""
+        """Return the copies of one side, as the cuts saw them: carried ones first, the oldest cut's first, in log or
+        row order.
+        """
         found = [copy for copy in self.copies if copy.side is side]
         return tuple(sorted(found, key=_first_seen) if len(found) > 1 else found)
 
     def places(self, side: ItemSide, *, without: Collection[str] = ()) -> frozenset[RecordLocation]:
-        """Places seen on one side, without copies that take part in the pairing and rows that take others back."""
+        """Return the places seen on one side, without copies that take part in the pairing and rows that take others
+        back.
+        """
         there = [seen for seen in self.sightings if seen.side is side]
         if not there:
             return frozenset()
@@ -111,7 +115,7 @@ def _first_seen(copy: Entry) -> tuple[bool, int, int, str]:
 
 
 class MatchStatus(StrEnum):
-    """What a copy without an equal partner is."""
+    """The state of a copy without an equal partner."""
 
     FOLLOWER_ABSENT = "follower_absent"
     """An origin's only copy; the follower has nothing. Missing."""
@@ -157,7 +161,7 @@ class UnmatchedItem:
 
 @dataclass(frozen=True, kw_only=True)
 class MatchResult:
-    """What became of one key's copies."""
+    """The result of pairing one key's copies."""
 
     case: MatchGroup
     matched: tuple[tuple[Entry, Entry], ...]
@@ -169,7 +173,9 @@ class MatchResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Deadlines:
-    """When an absence may be judged. new_copies_due_utc: the deadline of copies that this cut saw first."""
+    """The times from which an absence may be judged. new_copies_due_utc: the deadline of copies that this cut saw
+    first.
+    """
 
     now_utc: datetime
     new_copies_due_utc: datetime
@@ -188,7 +194,7 @@ class Deadlines:
         return copy.carried.due_utc if copy.carried else self.new_copies_due_utc
 
     def first_seen_by(self, item: OpenItem | None) -> int:
-        """The cut that saw it first; None is new."""
+        """Return the cut that saw it first; None is new."""
         return item.first_seen_cut if item else self.cut_n
 
     def settled_until(self, side: ItemSide) -> datetime | None:

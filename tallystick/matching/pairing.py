@@ -52,7 +52,7 @@ _STANDING = BEYOND_THE_CUT | {
 
 
 def origin_side(direction: Direction) -> ItemSide:
-    """The side that is written first."""
+    """Return the side that is written first."""
     return ItemSide.TOPIC if direction is Direction.TOPIC_TO_LEDGER else ItemSide.LEDGER
 
 
@@ -124,7 +124,7 @@ def _without_key(copy: Entry) -> UnmatchedItem:
 
 
 def _in_its_words(residue: UnmatchedItem, direction: Direction) -> UnmatchedItem:
-    """Reasons are given as of a ledger; where an input topic plays its part, they say so."""
+    """Word the reasons for a ledger; where an input topic plays its part, for that."""
     if direction is not Direction.TOPIC_TO_TOPIC:
         return residue
     return replace(residue, reason=residue.reason.of_inputs())
@@ -140,22 +140,24 @@ def _without(case: MatchGroup, copies: Iterable[Entry]) -> MatchGroup:
 
 
 def is_misrouted(copy: Entry, legs: Mapping[str, str]) -> bool:
-    """Does an event name a leg that another topic belongs to? One that names no leg of the contract is not judged."""
+    """Return whether an event names a leg that another topic belongs to. One that names no leg of the contract is not
+    judged.
+    """
     return copy.side is ItemSide.TOPIC and legs.get(copy.leg, topic_of(copy.item_id)) != topic_of(copy.item_id)
 
 
 def _is_called_misrouted(copy: Entry) -> bool:
-    """An earlier run did: that its follower came after all clears it."""
+    """Return whether an earlier run called it misrouted: a follower that comes after all clears it."""
     return copy.carried is not None and copy.carried.found_as is BreakClass.MISROUTED_IN_TOPIC
 
 
 def topic_of(item_id: str) -> str:
-    """The topic that an event's item id names."""
+    """Return the topic that an event's item id names."""
     return item_id.removeprefix("topic:").rsplit(":", 2)[0]
 
 
 def _judge_route(residue: UnmatchedItem, legs: Mapping[str, str]) -> UnmatchedItem:
-    """That no follower came is explained by the wrong topic. Nothing else is: an event without origin stays one."""
+    """Explain a missing follower by the wrong topic. Nothing else is: an event without origin stays one."""
     if residue.fate is MatchStatus.FOLLOWER_ABSENT and is_misrouted(residue.copy, legs):
         return replace(_misrouted(residue.copy, legs), sightings=residue.sightings)
     return residue
@@ -167,7 +169,7 @@ def _misrouted(copy: Entry, legs: Mapping[str, str], *, partner: Entry | None = 
 
 
 def _belongs_to_an_older_pair(case: MatchGroup, extras: Collection[str], *, follower: ItemSide) -> Callable[..., bool]:
-    """Tells of two new copies that they are no pair: a follower of the key stands elsewhere already, before these.
+    """Return whether two new copies are no pair, since a follower of the key stands elsewhere already, before these.
 
     Where the origin is one too many itself, its follower is its own, and nothing more is said of it.
     """
@@ -180,7 +182,9 @@ def _belongs_to_an_older_pair(case: MatchGroup, extras: Collection[str], *, foll
 def _pair(
     origins: Iterable[Entry], followers: Iterable[Entry], *, apart: Callable[[Entry, Entry], bool]
 ) -> tuple[tuple[Entry, Entry], ...]:
-    """Equal ones first, then in order; copies that may not be paired any more are left out. apart: are no pair."""
+    """Pair equal copies first, then the rest in order, without copies that may not be paired any more. apart: are no
+    pair.
+    """
     free_origins = [copy for copy in origins if copy.carried is None or copy.carried.pairable]
     free_followers = [copy for copy in followers if copy.carried is None or copy.carried.pairable]
     pairs = []
@@ -196,7 +200,7 @@ def _pair(
 
 
 def _was_consumed(case: MatchGroup, side: ItemSide) -> bool:
-    """Did an earlier cut pair this key, so that one more copy on this side is one too many?
+    """Return whether an earlier cut paired this key, so that one more copy on this side is a surplus one.
 
     Two of one key are two, whoever has read the first, and whether anybody has: another copy that stands on this side
     before the cut, before the baseline too, is the first. A row that stands alone is no second one: an UPDATE wrote it
@@ -208,7 +212,7 @@ def _was_consumed(case: MatchGroup, side: ItemSide) -> bool:
 
 
 def _extra_origins(case: MatchGroup, origins: tuple[Entry, ...], origin: ItemSide) -> tuple[Entry, ...]:
-    """New copies beyond the key's first: a key stands once, even where the follower doubled it too."""
+    """Return new copies beyond the key's first: one copy of a key is right, even where the follower doubled it too."""
     new = [copy for copy in origins if copy.carried is None]
     if not new:
         return ()
@@ -269,7 +273,8 @@ def _judge_follower(
 
 
 def _waited_beyond_the_cut(event: Entry) -> bool:
-    """Did an earlier run let it wait for such a row already? One that is written anew after every cut is never in one.
+    """Return whether an earlier run let it wait for such a row already. A row that is rewritten after every cut is
+    never in one.
 
     An input topic's events are not written anew: they are waited for as long as they lie beyond the cut.
     """
@@ -280,12 +285,14 @@ def _waited_beyond_the_cut(event: Entry) -> bool:
 
 
 def _is_judged(copy: Entry) -> bool:
-    """An earlier run broke it or gave it up: it may still find a partner, but it is not judged twice."""
+    """Return whether an earlier run broke it or wrote it off: it may find a partner, but is not judged twice."""
     return copy.carried is not None and copy.carried.state is not ItemState.OPEN
 
 
 def _judge_absence(case: MatchGroup, copy: Entry, absent: MatchStatus, deadlines: Deadlines) -> UnmatchedItem:
-    """A copy alone: wait, undecidable, or proven. Proof needs the other side settled past the copy's deadline."""
+    """Judge a copy without partner: it waits, is undecidable, or is proven. Proof needs the other side settled past its
+    deadline.
+    """
     there = other_side(copy.side)
     places, due = case.places(there), deadlines.due(copy)
     settled_until, other = deadlines.settled_until(there), None
@@ -332,8 +339,8 @@ def _may_be_older(row: Entry, deadlines: Deadlines) -> bool:
 
 
 def _event_of_other_money(case: MatchGroup, row: Entry) -> Entry | None:
-    """The event that an earlier cut paired, where it says other money than the row that was written anew or put in the
-    place of its own. None where one says the same, or one cannot be read.
+    """Return the event that an earlier cut paired, if its money differs from the row that was written anew or replaced
+    its own. None where they are equal, or one cannot be read.
     """
     if row.side is not ItemSide.LEDGER:
         return None

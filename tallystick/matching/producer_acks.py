@@ -1,4 +1,4 @@
-"""The acknowledgement that a producer stored beside its row, held against what the log says of that offset now.
+"""The acknowledgement that a producer stored beside its row, compared with what the log has at that offset now.
 
 Decides whether an acknowledgement proves anything. A broker acknowledges an offset once, and never gives it to another
 record of the same topic: what was acknowledged there stands there until retention or compaction takes it. Else it was
@@ -21,7 +21,7 @@ from tallystick.model.open_item import ItemSide
 
 @dataclass(frozen=True, kw_only=True)
 class AckedOffset:
-    """Where a broker said it had written the event of one row."""
+    """The place where a broker said it had written the event of one row."""
 
     match_key: str
     topic_partition: TopicPartition
@@ -51,8 +51,8 @@ def locate_acked(
     partitions: Collection[PartitionSnapshot],
     first_topic_ids: Mapping[str, str],
 ) -> LookupHit | None:
-    """What an acknowledgement says of its event: nothing where the event stands there, whatever its outcome, or where
-    nobody can see yet what does.
+    """Return what an acknowledgement proves of its event: nothing where the event is at that offset, whatever its
+    outcome, or where the offset cannot be read yet.
 
     standing: the record at the offset, if there is one. first_topic_ids: topic to the id it had when the books began.
     """
@@ -93,7 +93,7 @@ def _stands_there(ack: AckedOffset, standing: LogRecord | None, now: PartitionSn
 
 
 def without_compacted(sightings: Iterable[LookupHit], surroundings: ClusterState) -> tuple[LookupHit, ...]:
-    """A topic that compacts may drop what was acknowledged: there an acknowledgement proves no loss."""
+    """Take no loss as proven on compacted topics: they may drop acknowledged records."""
     return tuple(_if_compacted(seen, surroundings) for seen in sightings)
 
 

@@ -1,4 +1,4 @@
-"""Where a record lies, seen from the cut, and which keys have to be looked up. Pure.
+"""The location of a record or row, seen from the cut, and the keys that have to be looked up. Pure.
 
 Of a row, ledger_horizon.py says it.
 """
@@ -21,7 +21,7 @@ from tallystick.model.open_item import ItemSide
 
 
 def add_unseen(found: list[LookupHit], more: Iterable[LookupHit]) -> None:
-    """What the log shows too, it shows with its writer."""
+    """Add hits that the log did not show; those that it shows come with their writer."""
     known = {seen.item_id for seen in found}
     found.extend(seen for seen in more if seen.item_id not in known)
 
@@ -29,7 +29,7 @@ def add_unseen(found: list[LookupHit], more: Iterable[LookupHit]) -> None:
 def not_yet_fetched(
     wanted: Wanted, slices: Iterable[TopicSlice], scan: SliceScan
 ) -> tuple[Wanted, tuple[LogRecord, ...]]:
-    """What is left to search for, and the wanted records that the scan brought home: a slice is not searched twice.
+    """Return what is left to search for, and the wanted records that the scan has read: no slice is searched twice.
 
     The scan brings home all copies of a key that anybody may ask for, and of a transaction all events as long as it
     lacks a leg; those of which it brought no record are asked for by their places. slices: those of the topics that it
@@ -51,7 +51,7 @@ def not_yet_fetched(
 
 
 def in_log_order(records: Iterable[LogRecord], partitions: Iterable[PartitionSnapshot]) -> list[LogRecord]:
-    """Those of these partitions, one partition after the other, each by offset."""
+    """Return the records of these partitions, one partition after the other, each by offset."""
     order = {TopicPartition(topic=part.topic, partition=part.partition): n for n, part in enumerate(partitions)}
     here = [record for record in records if record.topic_partition in order]
     return sorted(here, key=lambda record: (order[record.topic_partition], record.kafka_offset))
@@ -65,7 +65,7 @@ def needs_topic(
     now_utc: datetime,
     new_copies_due_utc: datetime,
 ) -> bool:
-    """Must the log be asked about this key? It is long, so not for what is merely in flight.
+    """Return whether the log must be asked about this key. It is long, so not for what is merely in flight.
 
     - A copy alone within its grace waits, whatever the log holds.
     - A row without an event here may have its event elsewhere.
@@ -92,7 +92,9 @@ def needs_topic(
 def needs_input(
     case: MatchGroup, indexed: Iterable[LookupHit], *, now_utc: datetime, new_copies_due_utc: datetime
 ) -> bool:
-    """Must the input's log be asked about this key? Where outputs outnumber inputs, unless one alone may still wait."""
+    """Return whether the input's log must be asked about this key: where outputs outnumber inputs, unless one alone may
+    still wait.
+    """
     outputs, inputs = case.side(ItemSide.TOPIC), case.side(ItemSide.LEDGER)
     known = {copy.item_id for copy in case.copies}
     if len(case.copies) == 1 and all(seen.item_id in known for seen in indexed):
@@ -166,6 +168,6 @@ def _wrote(transaction: OpenTransaction, record: LogRecord) -> bool:
 
 
 def _slice_bounds(cut: Cut, part: TopicPartition) -> tuple[int, int]:
-    """[start, end) of one partition in a cut; (0, 0) for one that the cut did not know."""
+    """Return [start, end) of one partition in a cut; (0, 0) for one that the cut did not know."""
     known = cut.slice_of(part)
     return (known.offsets.kafka_offset_start, known.offsets.kafka_offset_end) if known else (0, 0)

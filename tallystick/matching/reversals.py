@@ -1,4 +1,4 @@
-"""Which events and rows take another one back. Pure."""
+"""Events and rows that take another one back. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 
 
 def may_be_taken_back(item: OpenItem) -> bool:
-    """Did an earlier run judge this copy one too many? Also where a repair of it was told to be without effect."""
+    """Return whether an earlier run judged this copy a surplus one, also where a repair of it had no effect."""
     return (
         item.side is not ItemSide.LEGS
         and item.state in (ItemState.BROKEN, ItemState.WRITTEN_OFF)
@@ -30,7 +30,7 @@ def may_be_taken_back(item: OpenItem) -> bool:
 
 
 def reversals_in(case: MatchGroup, *, rows_keep_sign: bool) -> Iterable[tuple[Entry, Entry]]:
-    """Each copy that was one too many with the first new one that takes it back: same leg, currency and money.
+    """Return each surplus copy with the first new one that takes it back: same leg, currency and money.
 
     Any other event that names a copy as reversed is an event like every other, and one too many itself.
     """
@@ -51,7 +51,9 @@ def reversals_in(case: MatchGroup, *, rows_keep_sign: bool) -> Iterable[tuple[En
 
 
 def _rows_of_ours_doubled_by(case: MatchGroup, copy: Entry) -> tuple[str, ...]:
-    """Item ids of rows that compensations posted and this one repeats: of two equal rows either may be taken back."""
+    """Return item ids of rows that compensations posted and this one repeats: either of two equal rows may be taken
+    back.
+    """
     if copy.side is not ItemSide.LEDGER:
         return ()
     return tuple(
@@ -60,8 +62,8 @@ def _rows_of_ours_doubled_by(case: MatchGroup, copy: Entry) -> tuple[str, ...]:
 
 
 def rows_of_ours(sightings: Iterable[LookupHit], copy: Entry, *, new: Collection[str] = ()) -> tuple[LookupHit, ...]:
-    """Other rows with this one's money that a compensation posted, and that no row takes back. new: rows that do not
-    count as such, since they are judged just now.
+    """Return other rows with this one's money that a compensation posted, and that no row takes back. new: rows that do
+    not count as such, since they are judged just now.
     """
     rows = [seen for seen in sightings if seen.side is ItemSide.LEDGER and seen.item_id != copy.item_id]
     taken_back = {seen.detail.get("reverses") for seen in rows if seen.item_id not in new}
@@ -76,7 +78,7 @@ def rows_of_ours(sightings: Iterable[LookupHit], copy: Entry, *, new: Collection
 
 
 def _amounts_taking_back(copy: Entry, *, rows_keep_sign: bool) -> tuple[int, ...]:
-    """An event may say it either way: its header is what consumers go by."""
+    """Return the amounts that take a copy back. An event may have either sign: consumers go by its header."""
     if copy.side is ItemSide.TOPIC:
         return copy.amount_minor, -copy.amount_minor
     return (copy.amount_minor if rows_keep_sign else -copy.amount_minor,)
@@ -92,7 +94,7 @@ def _is_beside(reversal: Entry, copy: Entry) -> bool:
 
 
 def idle_reversal(case: MatchGroup, copy: Entry, followers: tuple[Entry, ...]) -> UnmatchedItem:
-    """A row that says that it takes one back, and does not: it is booked, and stands for no event."""
+    """Return a row that names one as taken back, and does not take it back: it is booked, and matches no event."""
     return UnmatchedItem(
         copy=copy,
         fate=MatchStatus.EXTRA,
@@ -103,7 +105,7 @@ def idle_reversal(case: MatchGroup, copy: Entry, followers: tuple[Entry, ...]) -
 
 
 def possible_reversals(cases: Iterable[MatchGroup], too_many: Iterable[OpenItem]) -> frozenset[str]:
-    """Item ids of the new events whose key has a copy that was one too many: what they say, only the log tells."""
+    """Return item ids of the new events whose key has a surplus copy: only the log knows whether they take one back."""
     keys = {item.match_key for item in too_many if item.side is ItemSide.TOPIC}
     return frozenset(
         copy.item_id
@@ -117,7 +119,7 @@ def possible_reversals(cases: Iterable[MatchGroup], too_many: Iterable[OpenItem]
 def with_reversals(
     cases: Iterable[MatchGroup], records: Mapping[str, LogRecord], too_many: Mapping[str, OpenItem]
 ) -> tuple[MatchGroup, ...]:
-    """The same cases, in which an event that takes another back says so, and stands beside that one.
+    """Return the same cases; an event that takes another one back names it, and stands beside it.
 
     records, too_many: by item id.
     """
@@ -145,7 +147,7 @@ def _naming_what_it_reverses(copy: Entry, record: LogRecord | None) -> Entry:
 def with_row_reversals(
     cases: Iterable[MatchGroup], sightings: Mapping[str, Sequence[LookupHit]], too_many: Iterable[OpenItem]
 ) -> tuple[MatchGroup, ...]:
-    """The same cases, in which a row says what it takes back and what wrote it, beside the rows that were one too many.
+    """Return the same cases; a row names what it takes back and what wrote it, beside the surplus rows.
 
     sightings: by match key; what they tell of the rows is all that is known of that.
     """

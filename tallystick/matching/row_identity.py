@@ -1,4 +1,4 @@
-"""Which ledger rows are which, also where row ids repeat: none is taken for another, and none is dropped. Pure.
+"""The identity of ledger rows, also where row ids repeat: none is taken for another, and none is dropped. Pure.
 
 An item is named by its row's id. Where the database rules out that ids repeat, that says it all: a row of an item that
 is read again was written anew. Elsewhere the item's own row may stand beside it: then each is a row of its own, and the
@@ -24,14 +24,14 @@ _ADDED = re.compile(r"#[0-9]+\.[0-9]+$")
 
 
 def row_item_id(item_id: str) -> str:
-    """What names the row, without what tells it from others of its row id."""
+    """Return what names the row, without the suffix for a repeated row id."""
     return _ADDED.sub("", item_id)
 
 
 def items_of_rows(
     items: Iterable[OpenItem], copies: Iterable[Entry], *, ids_repeat: bool
 ) -> dict[str, tuple[OpenItem, ...]]:
-    """The items that rows which were read may be, by the item id of these."""
+    """Return the items that these rows may be, by the item id of the rows."""
     read = {copy.item_id for copy in copies if copy.side is ItemSide.LEDGER}
     found: dict[str, list[OpenItem]] = {}
     for item in items:
@@ -45,7 +45,7 @@ def items_of_rows(
 def standing_beside(
     of_rows: Mapping[str, Sequence[OpenItem]], copies: Iterable[Entry], rows: Mapping[str, Sequence[LedgerRow]]
 ) -> frozenset[str]:
-    """Item ids of those whose own row stands beside the rows that were read: none of these is it, written anew.
+    """Return item ids of those whose own row stands beside the rows that were read: none of these is it, written anew.
 
     of_rows: as `items_of_rows` has it. rows: every row of these items' keys, as the ledger shows them now. A row
     without a key cannot be looked up, so it counts as standing.
@@ -83,7 +83,7 @@ def with_ids_of_their_own(
     rows_change: bool,
     cut_n: int,
 ) -> Iterator[Entry]:
-    """Copies in order. A row that is an item's, written anew, has that item's id; any other row has one of its own.
+    """Return the copies in order. A row that is an item's, written anew, has that item's id; any other row has its own.
 
     items: whose ids are taken. of_rows: as `items_of_rows` has it. beside: those that no row which was read is.
     rows_change: may a row that is written anew say something else? A file's row only comes again in another file.
@@ -107,7 +107,9 @@ def with_ids_of_their_own(
 def _items_written_anew(
     copies: Sequence[Entry], of_rows: Mapping[str, Sequence[OpenItem]], beside: Collection[str], *, rows_change: bool
 ) -> Iterator[tuple[int, str]]:
-    """Place of a row and the id of its item: first those that say the same, then of one key, then of one amount."""
+    """Return the place of each row and the id of its item: first equal rows, then those of one key, then
+    of one amount.
+    """
     done = set(beside)
     places = [number for number, copy in enumerate(copies) if copy.item_id in of_rows]
     for likeness in (_what_it_says, _match_key, _money, _nothing) if rows_change else (_what_it_says,):
@@ -140,15 +142,15 @@ def _nothing(one: Entry | OpenItem) -> object:
 
 @dataclass(frozen=True, kw_only=True)
 class RowNames:
-    """Gives rows that a look-up found the ids of their items. judged: item ids of rows that earlier runs judged, and
-    that take no part in the pairing, by match key.
+    """The item ids for rows that a look-up found. judged: item ids of rows that earlier runs judged, and that take no
+    part in the pairing, by match key.
     """
 
     ids_repeat: bool = False
     judged: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def named(self, case: MatchGroup, rows: Sequence[LookupHit]) -> list[LookupHit]:
-        """The rows of the case's key, each with an id that no other has.
+        """Return the rows of the case's key, each with an id that no other has.
 
         A row below the slice is another one than the slice's, also where it has the same row id.
         """
@@ -173,7 +175,7 @@ class RowNames:
 
 
 def _of_items(rows: Sequence[LookupHit], there: Sequence[int], items: Sequence[str]) -> dict[int, str]:
-    """Ids of items by the place of their row: first where the row id says it all."""
+    """Return ids of items by the place of their row: first where the row id is enough."""
     found: dict[int, str] = {}
     for name in (str, row_item_id):
         named = set(found.values())

@@ -1,4 +1,4 @@
-"""What the first reader brings back from a cut: totals, and copies that are not simply one event and one equal row."""
+"""The result of the scan of a cut: totals, and the copies that are not simply one event and one equal row."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ CANARY_PARTITION = -1
 
 @dataclass(frozen=True, kw_only=True)
 class CanaryScan:
-    """What came home of the planted copies; the same words as in SliceScan."""
+    """The planted copies that the scan returned; the same words as in SliceScan."""
 
     copies: tuple[Entry, ...]
     incomplete: tuple[Entry, ...]
@@ -87,13 +87,13 @@ def topic_item_id(topic: str, partition: int, kafka_offset: int) -> str:
 
 
 def topic_place(item_id: str) -> tuple[TopicPartition, int]:
-    """Partition and offset that `topic_item_id` made one text of."""
+    """Return the partition and offset that `topic_item_id` made one text of."""
     topic, partition, offset = item_id.removeprefix("topic:").rsplit(":", 2)
     return TopicPartition(topic=topic, partition=int(partition)), int(offset)
 
 
 def input_row_id(topic: str, partition: int, kafka_offset: int) -> str:
-    """What names an input where a topic plays the ledger's part."""
+    """Return what names an input where a topic plays the ledger's part."""
     return f"{topic}:{partition}:{kafka_offset}"
 
 
@@ -102,6 +102,6 @@ def ledger_item_id(row_id: str) -> str:
 
 
 def place_in_order(item_id: str) -> int:
-    """Offset or row id that an item id ends with; 0 for a row id that is no number."""
+    """Return the offset or row id that an item id ends with; 0 for a row id that is no number."""
     last = item_id.rpartition(":")[2].partition("#")[0]
     return int(last) if last.isdecimal() else 0

@@ -1,4 +1,4 @@
-"""Whose partner may stand where no run could read it, and none can any more. Pure.
+"""Copies whose partner may be where no run could read it, and none can any more. Pure.
 
 Decides by the cut that first saw a copy; what is true of that cut's slice is true of all its rows.
 """
@@ -28,7 +28,7 @@ class Loss:
 
 @dataclass(frozen=True, kw_only=True)
 class OutOfSight:
-    """Numbers of the cuts of which it is true, among those that first saw what is judged.
+    """Numbers of the cuts of which each of these is true, among those that first saw what is judged.
 
     events_lost: an event of their rows may have expired unread. legs_lost: a leg of their transactions may have.
     rows_may_be_older: their rows may have been written anew, and have had their events before.
@@ -44,7 +44,9 @@ NOTHING = OutOfSight()
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerStarts:
-    """Where the ledger's slices of some cuts begin, and which of these cuts read rows that may be older ones."""
+    """The positions where the ledger's slices of some cuts begin, and which of these cuts read rows that
+    may be older.
+    """
 
     position_start: Mapping[int, int] = field(default_factory=dict)
     rows_may_be_older: frozenset[int] = frozenset()
@@ -58,7 +60,8 @@ def out_of_sight(
     *,
     log_is_whole: bool,
 ) -> OutOfSight:
-    """What no run could read of the partners of copies that these cuts saw first. losses: up to now, in any order.
+    """Return what no run could read of the partners of copies that these cuts saw first. losses: up to now, in any
+    order.
 
     log_is_whole: do the topics still hold all that they ever held?
     """
@@ -70,7 +73,8 @@ def out_of_sight(
 
 
 def _event_may_be_lost(direction: Direction, n: int, losses: Iterable[Loss], starts: LedgerStarts) -> bool:
-    """Where the topic comes first, a consumer may post an event however late.
+    """Return whether the event may have expired. Where the topic comes first, a consumer may post an event however
+    late.
 
     Where the ledger does, an event comes behind its row: what was lost before the row's first possible write is none of
     its. A row of the slice was written behind a cut that had seen no id of it given out.
@@ -84,14 +88,14 @@ def _event_may_be_lost(direction: Direction, n: int, losses: Iterable[Loss], sta
 
 
 def _is_lost_beside(n: int, losses: Iterable[Loss]) -> bool:
-    """By the cut itself, the one before, or since."""
+    """Return whether the cut itself, the one before, or a later one lost offsets."""
     return any(loss.cut_n >= n - 1 for loss in losses)
 
 
 def loss_before_the_books(
     baseline: Cut, partitions: Iterable[PartitionSnapshot], *, cut_n: int, windows: int
 ) -> tuple[Loss, ...]:
-    """The baseline itself, where retention has taken since what stood there when the books began: no cut has read it.
+    """Return the loss before the baseline, where retention has taken since what stood there: no cut has read it.
 
     A late row is taken for one of those events for so many windows, as far as the memory of the books reaches.
     """

@@ -10,7 +10,7 @@ from tallystick.model.verdict import Verdict
 
 @dataclass(frozen=True, kw_only=True)
 class ClassTotal:
-    """What stands of one state and, where it is broken, of one class, that was first seen together."""
+    """The items of one state and, where broken, of one class, that were first seen together."""
 
     break_class: BreakClass | None
     items: ItemTotal

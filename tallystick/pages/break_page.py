@@ -118,7 +118,7 @@ STATE_WORDS = {
 
 
 def state_words(told: ToldBreak) -> str:
-    """How it stands now: outstanding while any of its items is broken by it."""
+    """Return its present state: outstanding while any of its items is broken by it."""
     newest = {step.item.item_id: step.item for step in told.life}
     states = {
         item.state

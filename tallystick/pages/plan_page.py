@@ -131,7 +131,7 @@ def plan_page(told: PlanTold, contract: Contract) -> PlanPage:
 
 
 def plan_state(event: str) -> tuple[str, str]:
-    """How a plan stands whose newest event this is: in words, and the tone of the mark beside them."""
+    """Return the state of a plan with this newest event: in words, and the tone of the mark beside them."""
     return _STANDING.get(event, _UNKNOWN)
 
 

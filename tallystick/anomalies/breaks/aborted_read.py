@@ -25,7 +25,7 @@ from tallystick.model.open_item import ItemSide
 
 
 def aborted_read_in_ledger(contract: Contract, unmatched: UnmatchedItems) -> Iterator[Break]:
-    """A1: one break per row."""
+    """Yield an A1 break per row."""
     for residue in unmatched.of(MatchStatus.ORIGIN_ABSENT, ItemSide.LEDGER):
         if was_aborted_only(residue):
             story = (
@@ -38,7 +38,7 @@ def aborted_read_in_ledger(contract: Contract, unmatched: UnmatchedItems) -> Ite
 
 
 def open_read_in_ledger(contract: Contract, unmatched: UnmatchedItems) -> Iterator[Break]:
-    """A2: one break per row."""
+    """Yield an A2 break per row."""
     for residue in unmatched.of(MatchStatus.ORIGIN_OPEN, ItemSide.LEDGER):
         story = (
             f"The ledger committed {residue.copy.item_id} while its event at "
@@ -50,11 +50,11 @@ def open_read_in_ledger(contract: Contract, unmatched: UnmatchedItems) -> Iterat
 
 
 def was_aborted_only(residue: UnmatchedItem) -> bool:
-    """Are there records of a row without event, each of them aborted?"""
+    """Return whether a row without event has records, each of them aborted."""
     places = {seen.place for seen in residue.sightings if seen.side is ItemSide.TOPIC}
     return RecordLocation.ABORTED in places and RecordLocation.STRAY not in places
 
 
 def seen_at(residue: UnmatchedItem, place: RecordLocation) -> list[str]:
-    """Where a look-up saw copies of the key in one place."""
+    """Return the hits of a look-up in one location."""
     return [seen.item_id for seen in residue.sightings if seen.place is place]

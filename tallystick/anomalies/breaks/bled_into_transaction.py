@@ -21,7 +21,7 @@ from tallystick.model.findings import Break, break_id
 def bled_into_transaction(
     contract: Contract, census: tuple[PartitionCensus, ...], bled_records: Mapping[str, LogRecord]
 ) -> Iterator[Break]:
-    """One break per record, for the first few batches of a partition; each says how many batches bled there."""
+    """Yield a break per record, for the first few batches of a partition; each says how many batches bled there."""
     for part in census:
         for batch in part.bled:
             for item_id in bled_item_ids_of(part, batch):
@@ -61,7 +61,7 @@ def _bled(contract: Contract, part: PartitionCensus, batch: BledBatch, record: L
 
 
 def _not_named(part: PartitionCensus) -> str:
-    """What no break of its own is about."""
+    """Say that more bled than the breaks name, and how many batches did; "" where they name all."""
     cut_short = sum(batch.kafka_offset_end - batch.kafka_offset_start > BLED_RECORDS for batch in part.bled)
     if part.bled_batches == len(part.bled) and not cut_short:
         return ""

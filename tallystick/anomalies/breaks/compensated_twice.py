@@ -20,7 +20,7 @@ from tallystick.model.open_item import ItemSide
 def compensated_twice(
     contract: Contract, unmatched: UnmatchedItems, identities: Mapping[str, LogRecord]
 ) -> Iterator[Break]:
-    """One break per copy beyond the action's first."""
+    """Yield a break per copy beyond the action's first."""
     twice = published_twice(unmatched, identities)
     for residue in unmatched.of(MatchStatus.EXTRA, ItemSide.TOPIC):
         if residue.copy.item_id in twice:

@@ -29,7 +29,7 @@ def compensation_not_effective(
     deadlines: Deadlines,
     grace: Grace,
 ) -> Iterator[Break]:
-    """One break per action. At stake: what it was to repair."""
+    """Yield a break per action. At stake: the break it was to repair."""
     paired = _paired(outcomes)
     for action in cluster.actions:
         if action.item.item_id not in paired and _must_have_been_read(contract, cut, deadlines, grace, action):
@@ -37,7 +37,7 @@ def compensation_not_effective(
 
 
 def _paired(outcomes: tuple[MatchResult, ...]) -> set[str]:
-    """Item ids of all copies that this cut gave a partner, equal or not, or saw taken back."""
+    """Return item ids of all copies that this cut gave a partner, equal or not, or saw taken back."""
     matched = {copy.item_id for outcome in outcomes for pair in outcome.matched for copy in pair}
     residues = [residue for outcome in outcomes for residue in outcome.residues if residue.partner]
     return (
@@ -61,12 +61,12 @@ def _must_have_been_read(
 
 
 def _was_posted(action: ExecutedAction) -> bool:
-    """An event that is not one too many is repaired on the ledger's side."""
+    """Return whether the repair is on the ledger's side: so for an event that is not a surplus one."""
     return action.item.side is ItemSide.TOPIC and not may_be_taken_back(action.item)
 
 
 def _was_counterposted(contract: Contract, action: ExecutedAction) -> bool:
-    """So is a row that is one too many; what an outbox holds is repaired on the topic."""
+    """Return whether the repair is a row in the ledger: so for a surplus row, unless an outbox holds it."""
     return (
         action.item.side is ItemSide.LEDGER
         and origin_side(contract.direction) is ItemSide.TOPIC

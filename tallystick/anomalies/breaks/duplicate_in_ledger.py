@@ -20,7 +20,7 @@ from tallystick.text.reason_texts import reason_text
 
 
 def duplicate_in_ledger(contract: Contract, unmatched: UnmatchedItems) -> Iterator[Break]:
-    """One break per extra row."""
+    """Yield a break per extra row."""
     behind_ours = rows_behind_ours(unmatched)
     for residue in unmatched.of(MatchStatus.EXTRA, ItemSide.LEDGER):
         if residue.copy.item_id in behind_ours:

@@ -18,7 +18,9 @@ from tallystick.model.open_item import ItemSide
 
 
 def duplicate_in_ledger_compensated(contract: Contract, unmatched: UnmatchedItems) -> Iterator[Break]:
-    """One break per row of ours that is doubled. ours, action_id: the row to take back, and what posted it."""
+    """Yield a break per row of ours that is doubled. ours, action_id: the row to take back, and the action that posted
+    it.
+    """
     doubled = rows_behind_ours(unmatched)
     for residue in unmatched.of(MatchStatus.EXTRA, ItemSide.LEDGER):
         if residue.copy.item_id not in doubled:
@@ -35,7 +37,9 @@ def duplicate_in_ledger_compensated(contract: Contract, unmatched: UnmatchedItem
 
 
 def rows_behind_ours(unmatched: UnmatchedItems) -> dict[str, tuple[str, str]]:
-    """Item id of each such extra row, to the row of ours and its action. One row of ours answers for one extra row."""
+    """Return, per item id of such an extra row, the row of ours and its action. One row of ours answers for one extra
+    row.
+    """
     found: dict[str, tuple[str, str]] = {}
     for residue in unmatched.of(MatchStatus.EXTRA, ItemSide.LEDGER):
         row = _row_of_ours(residue)
@@ -45,7 +49,7 @@ def rows_behind_ours(unmatched: UnmatchedItems) -> dict[str, tuple[str, str]]:
 
 
 def _row_of_ours(residue: UnmatchedItem) -> tuple[str, str] | None:
-    """Item id and action id of the one of the two rows that a compensation posted; None where none did."""
+    """Return item id and action id of the one of the two rows that a compensation posted; None where none did."""
     copy, original = residue.copy, residue.original
     if copy.reverses:
         return None

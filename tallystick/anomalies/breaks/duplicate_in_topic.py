@@ -50,7 +50,7 @@ _STORIES = {
 def duplicate_in_topic(
     contract: Contract, unmatched: UnmatchedItems, identities: Mapping[str, LogRecord]
 ) -> Iterator[Break]:
-    """One break per extra copy; the first copy of a key is the event itself."""
+    """Yield a break per extra copy; the first copy of a key is the event itself."""
     twice = published_twice(unmatched, identities)
     for residue in unmatched.of(MatchStatus.EXTRA, ItemSide.TOPIC):
         if residue.copy.item_id not in twice:
@@ -60,7 +60,7 @@ def duplicate_in_topic(
 
 
 def published_twice(unmatched: UnmatchedItems, identities: Mapping[str, LogRecord]) -> frozenset[str]:
-    """Item ids of copies whose compensating action published the same key before."""
+    """Return item ids of copies whose compensating action published the same key before."""
     twice = set()
     actions: set[tuple[str, str]] = set()
     for residue in unmatched.of(MatchStatus.EXTRA, ItemSide.TOPIC):
@@ -77,7 +77,7 @@ def published_twice(unmatched: UnmatchedItems, identities: Mapping[str, LogRecor
 def extra_copy(
     contract: Contract, identities: Mapping[str, LogRecord], residue: UnmatchedItem, break_class: BreakClass
 ) -> Break:
-    """The break about one copy too many, whatever its cause."""
+    """Return the break about one surplus copy, whatever its cause."""
     extra, original_id = identities.get(residue.copy.item_id), original_item_id(residue)
     original = identities.get(original_id)
     across_windows = residue.original is None or residue.original.carried is not None
@@ -103,7 +103,7 @@ def extra_copy(
 
 
 def original_item_id(residue: UnmatchedItem) -> str:
-    """Where the copy that an extra one doubles stands: in this cut, or where a look-up saw it; "" if nobody knows."""
+    """Return the item id of the copy that an extra one doubles, of this cut or of a look-up; "" if it is not known."""
     if residue.original is not None:
         return residue.original.item_id
     seen = (
@@ -117,7 +117,7 @@ def original_item_id(residue: UnmatchedItem) -> str:
 
 
 def tell_cause(extra: LogRecord | None, original: LogRecord | None) -> BreakClass:
-    """Which class two copies of one event are, by their producers."""
+    """Return the class of two copies of one event, by their producers."""
     if extra is None or original is None:
         return BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN
     if bool(extra.action_id) != bool(original.action_id):
@@ -139,7 +139,8 @@ def tell_cause(extra: LogRecord | None, original: LogRecord | None) -> BreakClas
 
 
 def _are_two_generations(extra: LogRecord, original: LogRecord, *, same_session: bool | None) -> bool:
-    """One producer id stands for one transactional.id; another epoch of it is another generation.
+    """Return whether two copies are of two generations: one producer id is one transactional.id, and another epoch
+    another generation.
 
     Except where the epoch moves by itself: then only two sessions tell.
     """

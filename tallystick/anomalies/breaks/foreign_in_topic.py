@@ -22,7 +22,7 @@ from tallystick.model.open_item import ItemSide
 def foreign_in_topic(
     contract: Contract, unmatched: UnmatchedItems, identities: Mapping[str, LogRecord]
 ) -> Iterator[Break]:
-    """One break per event."""
+    """Yield a break per event."""
     for fate in (MatchStatus.ORIGIN_ABSENT, MatchStatus.FOLLOWER_ABSENT):
         for residue in unmatched.of(fate, ItemSide.TOPIC):
             if is_foreign(contract, identities, residue):
@@ -30,7 +30,7 @@ def foreign_in_topic(
 
 
 def is_foreign(contract: Contract, identities: Mapping[str, LogRecord], residue: UnmatchedItem) -> bool:
-    """Did somebody unknown write this event? Never, where the contract does not say who is known."""
+    """Return whether an unknown writer wrote this event. Never, where the contract does not name the known ones."""
     header = contract.event.origin_header
     if not header:
         return False

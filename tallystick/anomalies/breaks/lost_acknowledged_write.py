@@ -40,5 +40,5 @@ def lost_acknowledged_write(contract: Contract, unmatched: UnmatchedItems) -> It
 
 
 def is_lost(residue: UnmatchedItem) -> bool:
-    """Does a receipt prove that the event of this row was there?"""
+    """Return whether an acknowledgement proves that the event of this row was there."""
     return any(seen.place is RecordLocation.LOST for seen in residue.sightings) and not is_astray(residue)

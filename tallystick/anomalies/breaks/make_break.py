@@ -63,7 +63,7 @@ def seen_as_json(seen: LookupHit) -> dict[str, Any]:
 
 
 def identity_json(record: LogRecord | None) -> dict[str, Any] | None:
-    """Who wrote a record, in the one shape that all evidence has; None where that is not known."""
+    """Return the writer of a record, in the one shape that all evidence has; None where it is not known."""
     return None if record is None else record.as_json()
 
 

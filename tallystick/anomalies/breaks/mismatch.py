@@ -50,7 +50,7 @@ def _unequal(unmatched: UnmatchedItems) -> Iterator[tuple[UnmatchedItem, Entry, 
 
 
 def _has_no_amount(row: Entry) -> bool:
-    """Does a row say no whole number of minor units? Not even which: it has no currency either then."""
+    """Return whether a row has no whole number of minor units. Such a row has no currency either."""
     return row.compared == NO_MONEY
 
 

@@ -58,7 +58,7 @@ def _strayed_legs(contract: Contract, identities: Mapping[str, LogRecord], case:
 
 
 def is_astray(residue: UnmatchedItem) -> bool:
-    """Was an event of this copy's key committed on a stray topic?"""
+    """Return whether an event of this copy's key was committed on a stray topic."""
     return any(seen.place is RecordLocation.STRAY for seen in residue.sightings)
 
 

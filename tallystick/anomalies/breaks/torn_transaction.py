@@ -45,7 +45,9 @@ def proven_torn(
 
 
 def was_torn_by_protocol(identities: Mapping[str, LogRecord], case: LegsCase, absent: Iterable[str]) -> bool:
-    """Was every absent leg written, and aborted, in the producer transaction that committed a seen leg?"""
+    """Return whether every absent leg was written, and aborted, in the producer transaction that
+    committed a seen leg.
+    """
     committed = [
         record
         for leg in case.seen
@@ -64,7 +66,7 @@ def was_torn_by_protocol(identities: Mapping[str, LogRecord], case: LegsCase, ab
 
 
 def _are_one_transaction(aborted: LogRecord, committed: LogRecord) -> bool:
-    """Where the epoch moves with each transaction, producer id and epoch name one.
+    """Return whether both are of one producer transaction. Where the epoch moves with each, id and epoch name one.
 
     Where it stays, two records are of one when each was written before the other's marker: a producer has one
     transaction at a time. Records carry the client's clock, markers the broker's; what a clock cannot tell is no proof.
@@ -94,7 +96,9 @@ def absent_legs(case: LegsCase, legs: Iterable[str]) -> list[str]:
 
 
 def has_strayed(contract: Contract, case: LegsCase) -> bool:
-    """Does every absent leg stand on a stray topic? Where the ledger comes first, its rows say so, one by one."""
+    """Return whether every absent leg is on a stray topic. Where the ledger comes first, its rows say
+    so, one by one.
+    """
     absent = absent_legs(case, contract.legs)
     strayed = all(any(seen.place is RecordLocation.STRAY for seen in case.sightings.get(leg, ())) for leg in absent)
     return contract.direction is Direction.TOPIC_TO_LEDGER and bool(absent) and strayed
@@ -134,7 +138,9 @@ def _committed_earlier(case: LegsCase, leg: str) -> bool:
 
 
 def _where(case: LegsCase, leg: str) -> str:
-    """Where a seen leg stands. Of an earlier cut's leg the item knows only that it was seen, the look-up where."""
+    """Return the place of a seen leg. The item of an earlier cut's leg knows only that it was seen, the look-up knows
+    where.
+    """
     if case.carried is not None and case.seen[leg][2] == case.carried.item_id:
         committed = (seen for seen in case.sightings.get(leg, ()) if seen.place is RecordLocation.EARLIER_SLICE)
         return next((seen.item_id for seen in committed), "an earlier offset")

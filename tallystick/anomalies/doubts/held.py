@@ -38,7 +38,7 @@ def held_by_open_transaction(cut: Cut, cluster: ClusterState) -> Iterator[DoubtF
 
 
 def holder_of(cluster: ClusterState, topic_slice: TopicSlice) -> OpenTransaction | None:
-    """Whose transaction is open from the slice's end on; None where it has ended since the cut was made."""
+    """Return whose transaction is open from the slice's end on; None where it has ended since the cut was made."""
     end = topic_slice.offsets.kafka_offset_end
     return next(
         (
@@ -51,7 +51,8 @@ def holder_of(cluster: ClusterState, topic_slice: TopicSlice) -> OpenTransaction
 
 
 def is_prepared(cluster: ClusterState, one: OpenTransaction) -> bool:
-    """May it stay open for ever? A two-phase transaction has no time-out, an ordinary one is capped. Source: KIP-939.
+    """Return whether it may stay open without end. A two-phase transaction has no time-out, an ordinary one is capped.
+    Source: KIP-939.
 
     One that began before the cap was lowered looks the same, and is as alive.
     """
@@ -103,7 +104,7 @@ def holder_details(
 
 
 def held_sentence(cluster: ClusterState, part: TopicPartition) -> str:
-    """What stands above the LSO, in words; nothing where nobody counted."""
+    """Say in words what is above the LSO; nothing where it was not counted."""
     held = cluster.held_on(part)
     if not held:
         return ""
@@ -125,7 +126,7 @@ def seconds_since(cut: Cut, since_utc: datetime) -> int:
 
 
 def describe_holder(holder: OpenTransaction | None) -> str:
-    """Who holds the LSO; None has ended since the cut was made."""
+    """Say who holds the LSO; None has ended since the cut was made."""
     if holder is None:
         return "a producer transaction that has ended meanwhile"
     name = holder.transactional_id or "unknown to every coordinator"
@@ -164,7 +165,7 @@ def held_by_ledger_horizon(contract: Contract, cut: Cut, looked_up: LookedUp) ->
 
 
 def describe_horizon_holder(holder: HorizonHolder | None) -> str:
-    """Who holds the ledger's horizon; None has ended since the cut was made."""
+    """Say who holds the ledger's horizon; None has ended since the cut was made."""
     if holder is None:
         return "a transaction that has ended meanwhile"
     since = _since_text(holder)

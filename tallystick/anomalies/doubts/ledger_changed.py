@@ -27,7 +27,8 @@ def ledger_rewritten(
     looked_up: LookedUp,
     cluster: ClusterState,
 ) -> Iterator[DoubtFound]:
-    """On an append-only table the rows older than the slice are what all earlier cuts read, no more and no fewer.
+    """Doubt a ledger whose rows older than the slice are not those of all earlier cuts: an append-only table keeps
+    them.
 
     An UPDATE, DELETE or rewrite moves rows between slices, which would read as missing or duplicate. Source: PostgreSQL
     manual, system columns: xmin is the transaction that wrote this version of the row. Read by a column that grows, a
@@ -50,7 +51,7 @@ def ledger_rewritten(
 
 
 def _rows_out_of_place(contract: Contract, looked_up: LookedUp) -> Iterator[DoubtFound]:
-    """By written_xid a row's place is what its owner's column says: what no cut reads, and what went, is counted."""
+    """Count rows that no cut reads, and rows that are gone. By written_xid the owner's column says a row's place."""
     archived = contract.ledger.earlier_rows == "archived"
     places = [one for one in looked_up.rows_out_of_place if not (archived and one.gone)]
     said = [unread_sentence(places)] if any(one.too_many for one in places) else []
@@ -65,7 +66,7 @@ def _rows_out_of_place(contract: Contract, looked_up: LookedUp) -> Iterator[Doub
 
 
 def _changed_files(cut: Cut, cluster: ClusterState) -> Iterator[DoubtFound]:
-    """Files are read once each: what one holds since is in no cut, and what it held may be nowhere."""
+    """Say that a file changed after it was read. Files are read once each: rows that it has since are in no cut."""
     changed = (*cut.ledger_slice.changed, *cluster.ledger_files)
     if changed:
         yield DoubtFound(
@@ -93,7 +94,7 @@ def _file_text(file: LedgerFile | None) -> str:
 
 
 def _other_rows(contract: Contract, looked_up: LookedUp, cluster: ClusterState) -> Iterator[DoubtFound]:
-    """As many older rows as then, and not the same ones: a count alone does not see it."""
+    """Say that the older rows are as many as before, and not the same ones: a count alone does not see it."""
     sums = cluster.ledger_sums
     if sums is not None and sums.expected is not None and sums.now != sums.expected:
         yield DoubtFound(
@@ -106,7 +107,9 @@ def _other_rows(contract: Contract, looked_up: LookedUp, cluster: ClusterState) 
 
 
 def _newest_went(contract: Contract, cut: Cut) -> Iterator[DoubtFound]:
-    """The largest value fell below what was read: new rows may be given the same values, and no cut reads those."""
+    """Say that the largest value fell below what was read: new rows may be given the same values, and no cut reads
+    those.
+    """
     ledger, ledger_slice = contract.ledger, cut.ledger_slice
     end, read_up_to = ledger_slice.snapshot.high_mark, ledger_slice.position_start
     if ledger.kind == "jdbc" and end < read_up_to:
@@ -120,7 +123,7 @@ def _newest_went(contract: Contract, cut: Cut) -> Iterator[DoubtFound]:
 
 
 def _by_column(contract: Contract, now: int, expected: int) -> str:
-    """A late row is in no cut: what it lacks on the topic is never found."""
+    """Say that a late row is in no cut: if it lacks an event on the topic, that is never found."""
     ledger = contract.ledger
     if now > expected:
         return (
@@ -144,7 +147,9 @@ def _by_xmin(contract: Contract, cut: Cut, unmatched: UnmatchedItems, now: int, 
 
 
 def _more(rows: int) -> str:
-    """An id is given to a row once, so old rows that are new here came with it from elsewhere."""
+    """Say that older rows were added. An id is given to a row once, so old rows that are new here came
+    from elsewhere.
+    """
     return (
         f"{counted(rows, 'row')} came in with old transaction ids: a partition was attached, a copy restored, or ids "
         "were given out again"
@@ -152,7 +157,7 @@ def _more(rows: int) -> str:
 
 
 def _fewer(cut: Cut, unmatched: UnmatchedItems, rows: int) -> str:
-    """An updated row has left its slice for a newer one; a deleted one is nowhere."""
+    """Say that older rows are missing. An updated row has left its slice for a newer one; a deleted one is gone."""
     seen = min(rows, _written_anew(unmatched))
     parts = [f"{counted(seen, 'row')} stood in this slice again, so updated"] if seen else []
     if rows > seen:
@@ -163,7 +168,7 @@ def _fewer(cut: Cut, unmatched: UnmatchedItems, rows: int) -> str:
 
 
 def _written_anew(unmatched: UnmatchedItems) -> int:
-    """Rows of this slice that stand once in the ledger and whose event an earlier cut had read and paired."""
+    """Return rows of this slice that the ledger has once and whose event an earlier cut had read and paired."""
     return sum(
         any(one.side is ItemSide.TOPIC and one.place is RecordLocation.EARLIER_SLICE for one in residue.sightings)
         for fate in (MatchStatus.UNDECIDABLE, MatchStatus.UNEQUAL)
@@ -173,7 +178,7 @@ def _written_anew(unmatched: UnmatchedItems) -> int:
 
 
 def ledger_failed_over(cut: Cut, earlier: EarlierRun, cluster: ClusterState) -> Iterator[DoubtFound]:
-    """Another system or timeline may give transaction ids out again: the slice must not be trusted.
+    """Doubt another system or timeline: it may give transaction ids out again, so the slice must not be trusted.
 
     Asked of the server that the cut was made on, and of the one that was read for it.
     """
@@ -190,7 +195,9 @@ def ledger_failed_over(cut: Cut, earlier: EarlierRun, cluster: ClusterState) -> 
 
 
 def ledger_ids_reused(contract: Contract, cut: Cut, earlier: EarlierRun, cluster: ClusterState) -> Iterator[DoubtFound]:
-    """A server whose horizon or log falls back is a copy of an earlier state: what it writes now lies in old slices."""
+    """Doubt a server whose horizon or log falls back. It is a copy of an earlier state: it now writes
+    into old slices.
+    """
     for before, now, read_up_to in _steps(cut, earlier, cluster):
         if reuses_ids(before, now, read_up_to=read_up_to):
             yield DoubtFound(
@@ -212,7 +219,9 @@ def ledger_ids_reused(contract: Contract, cut: Cut, earlier: EarlierRun, cluster
 def _steps(
     cut: Cut, earlier: EarlierRun, cluster: ClusterState
 ) -> Iterator[tuple[LedgerSnapshot, LedgerSnapshot, int]]:
-    """The server before, the server after, and what had been read up to by then: cut to cut, and cut to reading."""
+    """Yield the server before, the server after, and the position read up to by then: cut to cut, and
+    cut to reading.
+    """
     ledger, read = cut.ledger_slice, cluster.ledger
     if earlier.ledger is not None:
         yield earlier.ledger, ledger.snapshot, ledger.position_start

@@ -14,7 +14,7 @@ _TEXTS = {
 
 
 def unread_sentence(places: Iterable[Place]) -> str:
-    """Rows that no cut reads: without their id, or with one that is not of the transaction that wrote them."""
+    """Say that no cut reads some rows: they have no id, or not that of the transaction that wrote them."""
     found = [place for place in places if place.too_many]
     rows = sum(place.too_many for place in found)
     told = [
@@ -28,7 +28,7 @@ def unread_sentence(places: Iterable[Place]) -> str:
 
 
 def gone_sentence(places: Iterable[Place]) -> str:
-    """Rows that cuts have read and that are nowhere now."""
+    """Say that rows which cuts have read are gone."""
     found = [place for place in places if place.gone]
     rows = sum(place.gone for place in found)
     told = [f"{place.gone} of {place.expected} {_place(place)}" for place in found[:_PLACES_TOLD]]
@@ -40,7 +40,7 @@ def gone_sentence(places: Iterable[Place]) -> str:
 
 
 def changed_sentence(places: Iterable[Place]) -> str:
-    """Rows that say other things than they did when a cut read them."""
+    """Say that rows differ from what a cut read."""
     found = [place for place in places if place.says_otherwise]
     told = [f"{place.name} (newest row ids there: {', '.join(place.row_ids)})" for place in found[:_PLACES_TOLD]]
     return (

@@ -24,7 +24,7 @@ from tallystick.model.findings import NoticeFound
 
 
 def backlog_grows(contract: Contract, cut: Cut, looked_up: LookedUp, cluster: ClusterState) -> Iterator[NoticeFound]:
-    """One per side."""
+    """Yield one notice per side."""
     for trail in held_trails(contract, cut, cluster):
         windows = trail.windows_growing
         if windows >= WINDOWS_MIN and trail.windows_stopped < WINDOWS_MIN:

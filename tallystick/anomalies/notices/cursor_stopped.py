@@ -20,7 +20,7 @@ from tallystick.text.plain import format_time
 
 
 def cursor_stopped(contract: Contract, cut: Cut, looked_up: LookedUp, cluster: ClusterState) -> Iterator[NoticeFound]:
-    """One per side."""
+    """Yield one notice per side."""
     for trail in held_trails(contract, cut, cluster):
         if trail.windows_stopped >= WINDOWS_MIN:
             yield NoticeFound(
@@ -34,8 +34,8 @@ def cursor_stopped(contract: Contract, cut: Cut, looked_up: LookedUp, cluster: C
 
 
 def held_trails(contract: Contract, cut: Cut, cluster: ClusterState) -> Iterator[Trail]:
-    """One per side that somebody may hold. An overlap or a time of rest holds a ledger back by the contract's own word,
-    also while it is idle.
+    """Return one trail per side that a transaction may hold. An overlap or a quiet time holds a ledger back by the
+    contract's own rule, also while it is idle.
     """
     for trail in trails(cut, cluster):
         if trail.topic_partition is not None or not contract.ledger.waits_by_rule:
@@ -51,13 +51,13 @@ def unit_text(trail: Trail) -> str:
 
 
 def since_text(trail: Trail, windows: int) -> str:
-    """So many windows, and when the first of them began; older ones than those were not looked at."""
+    """Say how many windows it has lasted, and when the first of them began. Older ones were not looked at."""
     began = format_time(trail.positions[-windows].window_start_utc)
     return f"{windows} windows, since {began}{' or earlier' if windows >= LOOK_BACK_CUTS else ''}"
 
 
 def holder_text(cut: Cut, looked_up: LookedUp, cluster: ClusterState, trail: Trail) -> str:
-    """Who holds the side now, as far as anybody knows."""
+    """Say who holds the side now, as far as it is known."""
     if trail.topic_partition is None:
         return describe_horizon_holder(looked_up.horizon_holder)
     slices = {part.offsets.topic_partition: part for part in cut.topic_slices}
@@ -68,7 +68,9 @@ def holder_text(cut: Cut, looked_up: LookedUp, cluster: ClusterState, trail: Tra
 
 
 def trail_details(cut: Cut, looked_up: LookedUp, cluster: ClusterState, trail: Trail, windows: int) -> dict[str, Any]:
-    """The figures. Unit: offsets, and of the ledger database transaction ids. behind: per window, oldest first."""
+    """Return the figures. Unit: offsets, and of the ledger database transaction ids. behind: per window,
+    oldest first.
+    """
     first = trail.positions[-windows]
     return {
         "topic": trail.topic_partition.topic if trail.topic_partition else None,

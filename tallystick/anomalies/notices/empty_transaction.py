@@ -13,7 +13,7 @@ from tallystick.model.findings import NoticeFound
 
 
 def empty_transaction(census: tuple[PartitionCensus, ...]) -> Iterator[NoticeFound]:
-    """One notice for all partitions."""
+    """Yield one notice for all partitions."""
     empty = {f"{part.topic}[{part.partition}]": part.empty_transactions for part in census}
     count = sum(empty.values())
     if count:

@@ -16,7 +16,7 @@ _SHARE_OF_GRACE = 10
 
 
 def host_clock_off(contract: Contract, cut: Cut) -> Iterator[NoticeFound]:
-    """Tell of a host that is off by more than a tenth of the contract's own grace, and by a second at least."""
+    """Report a host whose clock is off by more than a tenth of the contract's grace, and by a second at least."""
     ahead_ms = cut.host_ahead_ms
     allowed_ms = max(1, contract.partner_grace_seconds / _SHARE_OF_GRACE) * 1000
     if ahead_ms is None or abs(ahead_ms) <= allowed_ms:

@@ -15,7 +15,7 @@ from tallystick.model.open_item import ItemState
 
 
 def late_partner(cut: Cut, outcomes: tuple[MatchResult, ...]) -> Iterator[NoticeFound]:
-    """One notice per run. lateness: seconds from the deadline to the end of this window, at most."""
+    """Yield one notice per run. lateness: seconds from the deadline to the end of this window, at most."""
     late = [copy for outcome in outcomes for pair in outcome.matched for copy in pair if was_alone(copy)]
     if late:
         first_due = min(copy.carried.due_utc for copy in late if copy.carried)
@@ -29,7 +29,7 @@ def late_partner(cut: Cut, outcomes: tuple[MatchResult, ...]) -> Iterator[Notice
 
 
 def was_alone(copy: Entry) -> bool:
-    """Had an earlier run proven that this copy has no partner?"""
+    """Return whether an earlier run proved that this copy has no partner."""
     item = copy.carried
     proven = item is not None and item.state in (ItemState.BROKEN, ItemState.WRITTEN_OFF)
     return item is not None and proven and item.found_as is not BreakClass.OPEN_READ_IN_LEDGER

@@ -21,7 +21,7 @@ _PROVEN = (
 
 
 def offsetting_errors(totals: SideTotals, unmatched: UnmatchedItems) -> Iterator[NoticeFound]:
-    """Currencies in which this run's proven errors, topic minus ledger, add up to exactly nothing.
+    """Report currencies in which this run's proven errors, topic minus ledger, add up to exactly nothing.
 
     An error that both sides share (a copy that the other side followed) changes no difference and is none of them.
     """
@@ -56,7 +56,9 @@ def _proven(unmatched: UnmatchedItems) -> Iterator[UnmatchedItem]:
 
 
 def _effect(residue: UnmatchedItem) -> Money:
-    """What one error changes of topic minus ledger, per currency, without those in which it changes nothing."""
+    """Return the change that one error makes to topic minus ledger, per currency, without those that it does not
+    change.
+    """
     copy, partner = residue.copy, residue.partner
     if partner is None:
         return {copy.currency: _signed(copy)} if copy.amount_minor else {}

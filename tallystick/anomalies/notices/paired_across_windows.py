@@ -15,7 +15,7 @@ from tallystick.model.findings import NoticeFound
 
 
 def paired_across_windows(cut: Cut, outcomes: tuple[MatchResult, ...]) -> Iterator[NoticeFound]:
-    """One notice per run."""
+    """Yield one notice per run."""
     across = sum(
         _first_seen(cut, topic) != _first_seen(cut, ledger) and not (was_alone(topic) or was_alone(ledger))
         for outcome in outcomes

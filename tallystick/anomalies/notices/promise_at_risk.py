@@ -21,7 +21,7 @@ from tallystick.model.findings import NoticeFound
 def promise_at_risk(
     contract: Contract, census: tuple[PartitionCensus, ...], cluster: ClusterState
 ) -> Iterator[NoticeFound]:
-    """One per run, with every line at risk."""
+    """Yield one notice per run, with every line at risk."""
     lines = posture(
         contract,
         topics=cluster.topic_settings,

@@ -12,7 +12,7 @@ from tallystick.model.findings import NoticeFound
 
 
 def representation_differs(oddities: ScanOddities) -> Iterator[NoticeFound]:
-    """How many; the rule that makes them equal."""
+    """Report how many pairs differ in writing only, and the rule that makes them equal."""
     count = oddities.differently_written
     if count:
         yield NoticeFound(

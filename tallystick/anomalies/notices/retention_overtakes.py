@@ -17,7 +17,9 @@ from tallystick.text.plain import format_time
 
 
 def retention_overtakes(contract: Contract, cut: Cut, cluster: ClusterState) -> Iterator[NoticeFound]:
-    """One per partition. The next run begins when the schedule fires again, and is through a settle timeout later."""
+    """Yield one notice per partition. The next run begins when the schedule fires again, and ends a settle timeout
+    later.
+    """
     if not cluster.expiries:
         return
     next_run_utc = next_firing(contract.schedule, cut.now_utc)
@@ -45,7 +47,7 @@ def _in(left: timedelta) -> str:
 
 
 def _hours(span: timedelta) -> str:
-    """Whole hours, or minutes and seconds where hours are too coarse."""
+    """Format whole hours, or minutes and seconds where hours are too coarse."""
     seconds = int(span.total_seconds())
     if seconds >= 2 * 3600:
         return f"{seconds // 3600} h"

@@ -21,7 +21,7 @@ from tallystick.text.plain import format_time
 
 
 def timestamp_skew(contract: Contract, earlier: EarlierRun, oddities: ScanOddities) -> Iterator[NoticeFound]:
-    """Counts and extremes per partition. No slice is cut by timestamps, so nothing else depends on them."""
+    """Report counts and extremes per partition. No slice is cut by timestamps, so nothing else depends on them."""
     found = [(times, _early(times, earlier.cut)) for times in oddities.record_times]
     skewed = [(times, early) for times, early in found if early or times.late]
     if skewed:
@@ -39,7 +39,9 @@ def timestamp_skew(contract: Contract, earlier: EarlierRun, oddities: ScanOdditi
 
 
 def possible_ms(cut: Cut, previous: Cut, *, tolerance_seconds: int) -> tuple[int, int]:
-    """First and last timestamp that a record of the slice can have, with the tolerance. Unit: epoch milliseconds."""
+    """Return the first and last timestamp that a record of the slice can have, with the tolerance. Unit: epoch
+    milliseconds.
+    """
     first = previous.marked_at_utc.timestamp() - tolerance_seconds
     last = cut.marked_at_utc.timestamp() + tolerance_seconds
     return floor(first * 1000), ceil(last * 1000)
@@ -73,7 +75,9 @@ def _isoformat(milliseconds: int) -> str | None:
 
 
 def _moment(milliseconds: int) -> datetime | None:
-    """None where no calendar has it: a producer that counts in microseconds writes dates of the year 58,000."""
+    """Return the moment; None where no calendar has it: a producer that counts in microseconds writes dates of the year
+    58,000.
+    """
     try:
         return datetime.fromtimestamp(milliseconds / 1000, UTC)
     except (ValueError, OverflowError, OSError):

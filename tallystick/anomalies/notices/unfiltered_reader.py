@@ -18,7 +18,9 @@ from tallystick.model.open_item import ItemSide
 def unfiltered_reader(
     contract: Contract, census: tuple[PartitionCensus, ...], unmatched: UnmatchedItems
 ) -> Iterator[NoticeFound]:
-    """Whether any aborted record lay in the slice, by the census; nothing is told of a reader nobody declared."""
+    """Report an aborted record in the slice, by the census, where the contract declares a reader of uncommitted
+    records.
+    """
     if contract.ledger.consumer_isolation != "read_uncommitted" or _did_harm(unmatched):
         return
     aborted = sum(part.aborted for part in census)

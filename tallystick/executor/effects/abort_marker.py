@@ -42,7 +42,7 @@ class MarkerRefused(PlanRefused):
 
 
 class State(StrEnum):
-    """How the planned transaction stands. ended: by a marker that is not the planned one.
+    """The state of the planned transaction. ended: by a marker that is not the planned one.
 
     unanswered: the cluster did not say all that a proof needs, and may a moment later.
     """
@@ -82,7 +82,7 @@ def look_at(admin: KafkaAdminClient, item: AbortItem) -> TransactionState:
 
 
 def read_evidence(admin: KafkaAdminClient, item: AbortItem) -> dict[str, Any]:
-    """What stands there before it is ended, as JSON: the partition, its open transactions, its batches; no payload.
+    """Read what is there before it is ended, as JSON: the partition, its open transactions, its batches; no payload.
 
     Raises BrokerUnreachable, OffsetNotInLog.
     """

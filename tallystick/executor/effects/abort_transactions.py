@@ -1,4 +1,4 @@
-"""Carries out the aborts of a plan, rehearses them, and looks at them afterwards, by abort_marker.py.
+"""The aborts of a plan: carried out, rehearsed, and checked afterwards, by abort_marker.py.
 
 A marker is its own progress: the next start finds it, or proves again that the transaction hangs.
 """
@@ -70,7 +70,7 @@ def rehearse_aborts(work: ExecutionContext) -> tuple[ItemOutcome, ...]:
 
 
 def check_aborts(plan: Plan, connections: Connections) -> tuple[ItemCheck, ...]:
-    """Is each transaction ended by our marker, and has the LSO passed its beginning?"""
+    """Check that each transaction is ended by our marker, and that the LSO has passed its beginning."""
     if not plan.aborts:
         return ()
     with open_admin(connections.kafka) as admin:
@@ -115,7 +115,7 @@ def _end(work: ExecutionContext, admin: KafkaAdminClient, item: AbortItem) -> It
 
 
 def _prove(work: ExecutionContext, admin: KafkaAdminClient, item: AbortItem) -> TransactionState:
-    """How it stands by the first look that the cluster answers fully; unanswered where it answers none in time.
+    """Return the first state that the cluster answers fully; unanswered where it answers none in time.
 
     The switch and the minutes are asked before each look. Raises ActingStopped, OutsideActingHours; BrokerUnreachable,
     where the last look found no broker.

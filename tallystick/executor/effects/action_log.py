@@ -1,4 +1,6 @@
-"""What all kinds of repair share: whose plan is carried out, and how each outcome is kept, audited and told."""
+"""The parts that all kinds of repair share: the plan that is carried out, and how each outcome is kept, audited and
+reported.
+"""
 
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -41,7 +43,7 @@ LOOK = "a person has to look"
 
 
 class ActionResult(StrEnum):
-    """What came of one action of the plan. done, already_done, would_do: of one that neither publishes nor posts."""
+    """The result of one action of the plan. done, already_done, would_do: of one that neither publishes nor posts."""
 
     PUBLISHED = "published"
     ALREADY_PUBLISHED = "already_published"
@@ -79,7 +81,7 @@ class ItemOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class ItemCheck:
-    """Where one event of the plan stands after the fact."""
+    """The place of one event of the plan after the fact."""
 
     match_key: str
     effect: RepairEffect
@@ -142,7 +144,7 @@ class ExecutionContext:
         refuse_outside_hours(self.contract, now_utc=self.now())
 
     def why_not_now(self, items: Collection[PlanItem]) -> dict[UUID, str]:
-        """Of these items: which may not be done any more, and why. Asks the store."""
+        """Ask the store which of these items may not be done any more, and why."""
         outstanding = outstanding_among(self.engine, self.contract.name, {item.break_id for item in items})
         return {
             item.action_id: self.stopped.get(item.action_id, NOT_OUTSTANDING)
@@ -193,7 +195,7 @@ class ExecutionContext:
 
 
 def _is_ours(stored: StoredAction | None, plan_id: UUID) -> bool:
-    """Does this plan hold it?"""
+    """Return whether this plan holds it."""
     return stored is not None and stored.plan_id == plan_id and stored.state is not ActionState.REFUSED
 
 
@@ -258,12 +260,12 @@ def refuse_begun(work: ExecutionContext, reason: str) -> None:
 
 
 def refused(item: PlanItem, reason: str) -> ItemOutcome:
-    """What was not done, and why."""
+    """Report what was not done, and why."""
     return ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ActionResult.REFUSED, reason=reason)
 
 
 def waits(item: PlanItem, doubt: str, *, seen: Mapping[str, Any] | None = None) -> ItemOutcome:
-    """What nobody can say whether it was done; only a person ends that, or a proof that it was."""
+    """Report actions of which it is not known whether they were done. A person ends that, or a proof that they were."""
     reason = (
         f"{LOOK}: {doubt}. Look whether it was done; only if not: tallystick compensation reopen CONTRACT_FILE "
         f"{item.action_id} --by NAME --reason TEXT"

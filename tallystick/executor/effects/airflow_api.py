@@ -43,7 +43,7 @@ class DagRun:
 
 @dataclass(frozen=True, kw_only=True)
 class Started:
-    """What came of one action. refused: why not; "" where the run stands, started now or (already) before."""
+    """The result of one action. refused: why not; "" where the run exists, started now or (already) before."""
 
     already: bool = False
     refused: str = ""

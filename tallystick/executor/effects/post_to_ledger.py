@@ -53,7 +53,7 @@ none: whoever writes rows of a key holds the key.
 
 @dataclass(frozen=True, kw_only=True)
 class Posted:
-    """What came of one item. refused: why not; "" where its rows stand, or its action's row says so.
+    """The result of one item. refused: why not; "" where its rows are there, or its action's row says so.
 
     posted_for: the plan's hash in the action's row that stood before; None where there was none.
     """
@@ -153,7 +153,7 @@ def _once(
 
 
 def read_posted(dsn: str, contract: Contract, action_ids: Collection[UUID]) -> dict[UUID, str]:
-    """Which of these actions have a row, whatever the store knows of it, and for the plan of which hash.
+    """Return which of these actions have a row, whatever the store knows of it, and for the plan of which hash.
 
     Raises LedgerRefused, LedgerUnreachable.
     """
@@ -212,7 +212,9 @@ def _unusable(contract: Contract, post: LedgerPost, error: psycopg.Error) -> Led
 
 
 def _claim(connection: psycopg.Connection, post: LedgerPost, item: PlanItem, plan_hash: str) -> str | None:
-    """None: the action's row is inserted. The plan's hash in the row that stood there; "" where that went meanwhile."""
+    """Insert the action's row. None: it is inserted. Else the plan's hash in the row that was there; "" where that went
+    meanwhile.
+    """
     table = _table(post.actions_table)
     claim = sql.SQL("INSERT INTO {} (action_id, plan_hash) VALUES (%s, %s) ON CONFLICT DO NOTHING").format(table)
     if connection.execute(claim, (item.action_id, plan_hash)).rowcount > 0:
@@ -223,7 +225,9 @@ def _claim(connection: psycopg.Connection, post: LedgerPost, item: PlanItem, pla
 
 
 def _hold_key(connection: psycopg.Connection, contract: Contract, item: PlanItem) -> None:
-    """Until the transaction ends no other executor, of whatever contract and store, writes rows of this key."""
+    """Keep every other executor, of any contract and store, from writing rows of this key until the
+    transaction ends.
+    """
     key = "\x1f".join((contract.ledger.table, item.match_key))
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"tallystick post {key}",))
 
@@ -279,7 +283,7 @@ def _counterpost(connection: psycopg.Connection, contract: Contract, post: Ledge
 
 
 def current_rows(connection: psycopg.Connection, ledger: LedgerSection, match_key: str) -> tuple[CurrentRow, ...]:
-    """What the contract reads of the key, under a savepoint that may only read: its condition runs as the poster."""
+    """Read the contract's rows of the key, under a savepoint that may only read: its condition runs as the poster."""
     with connection.transaction():
         connection.execute("SET TRANSACTION READ ONLY")
         return read_source_rows(connection, ledger, [match_key]).get(match_key, ())

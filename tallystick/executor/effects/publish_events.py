@@ -162,8 +162,8 @@ def _step(call: Callable[[], object]) -> None:
 
 
 def _kafka_error(raised: KafkaException | SystemError) -> KafkaError:
-    """What Kafka said. Where a flush fails for good and reports are due, the client runs them over its own exception,
-    and Python makes a SystemError of that, with the exception as its cause.
+    """Return Kafka's error. Where a flush fails for good and reports are due, the client runs them over its own
+    exception, and Python makes a SystemError of that, with the exception as its cause.
     """
     source = raised.__cause__ if isinstance(raised, SystemError) else raised
     if not isinstance(source, KafkaException):

@@ -19,7 +19,7 @@ from tallystick.ledger.postgres_table import describe_table
 def read_source_rows(
     connection: psycopg.Connection, ledger: LedgerSection, match_keys: Collection[str]
 ) -> dict[str, tuple[CurrentRow, ...]]:
-    """Every visible row of these keys. Keys that stand nowhere are not in the answer. Raises LedgerRefused."""
+    """Read every visible row of these keys. Keys without a row are not in the answer. Raises LedgerRefused."""
     table = describe_table(connection, ledger)
     reverses = ledger.columns.reverses
     pairing = postgres_sql.beside_parameters(postgres_sql.pairing_condition(ledger))
@@ -42,7 +42,7 @@ def read_source_rows(
 
 
 class _OrText(Loader):
-    """What no datetime holds, infinity among it, as PostgreSQL writes it."""
+    """A value that no datetime holds, such as infinity, as PostgreSQL writes it."""
 
     def load(self, data: Buffer) -> Any:
         try:
@@ -65,7 +65,7 @@ _MOMENTS: Mapping[str, type[Loader]] = {"timestamptz": _AnyTimestamptz, "timesta
 
 
 def _as_text(occurred_at: Any) -> str:
-    """ISO 8601, in UTC where the column knows its zone."""
+    """Format as ISO 8601, in UTC where the column knows its zone."""
     if isinstance(occurred_at, datetime):
         return (occurred_at.astimezone(UTC) if occurred_at.tzinfo else occurred_at).isoformat()
     return str(occurred_at)

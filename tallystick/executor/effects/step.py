@@ -1,4 +1,4 @@
-"""What an executor tells of itself while it repairs: a step names what is done by then, in the protocol's order."""
+"""The steps that an executor reports while it repairs: each names what is done by then, in the protocol's order."""
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -6,10 +6,10 @@ from typing import Any
 
 
 class ExecutorStep(StrEnum):
-    """In the order of one attempt. evidence_kept, marked: of a hanging transaction; unanswered: before either, as often
-    as the cluster does not say all that its proof needs. started: of a DAG's run. begun: a producer transaction, or one
-    in the ledger, which has the action's id. inserted, posted: of rows in the ledger. aborted: back to fenced. stopped:
-    ends it at any step, with the error's name.
+    """The steps in the order of one attempt. evidence_kept, marked: of a hanging transaction; unanswered: before
+    either, as often as the cluster does not say all that its proof needs. started: of a DAG's run. begun: a producer
+    transaction, or one in the ledger, which has the action's id. inserted, posted: of rows in the ledger. aborted: back
+    to fenced. stopped: ends it at any step, with the error's name.
     """
 
     APPROVED = "approved"
@@ -38,4 +38,4 @@ OnProgress = Callable[[str, Mapping[str, Any]], None]
 
 
 def no_progress(step: str, figures: Mapping[str, Any]) -> None:
-    """For whoever only wants the result."""
+    """Ignore the step: the caller only wants the result."""

@@ -1,4 +1,4 @@
-"""Hands the breaks of a plan to DAGs that others wrote, rehearses that, and looks at their runs, by airflow_api.py.
+"""The breaks of a plan that DAGs repair: triggers the runs, rehearses that, and looks at them, by airflow_api.py.
 
 A run with the action's id is its own progress.
 """
@@ -28,7 +28,7 @@ from tallystick.store.plans.plan_store import ActionState, StoredAction
 
 
 def trigger_dags(work: ExecutionContext) -> tuple[ItemOutcome, ...]:
-    """A run of its DAG for each."""
+    """Start a run of its DAG for each."""
     items = _handed_over(work.plan)
     if not items:
         return ()
@@ -56,7 +56,7 @@ def rehearse_triggers(work: ExecutionContext) -> dict[UUID, ItemOutcome]:
 
 
 def check_handed_over(contract: Contract, plan: Plan, connections: Connections) -> dict[UUID, ItemCheck]:
-    """Does each DAG's run stand, and has it not failed? That it repaired anything is not proven by that."""
+    """Check that each DAG's run exists and has not failed. That does not prove that it repaired anything."""
     items = _handed_over(plan)
     if not items:
         return {}
@@ -99,7 +99,7 @@ def _start(work: ExecutionContext, airflow: AirflowApi, item: PlanItem, action: 
 
 
 def _why_not_started(work: ExecutionContext, item: PlanItem, action: StoredAction | None) -> str | None:
-    """Of one that has no run; None: nothing, and that it is asked for now is kept first."""
+    """Return the reason why an action has no run. None: there is none, and the request is stored before it is made."""
     if action is not None and action.outcome.get(STARTING):
         return (
             f"an earlier start has asked for the run of {item.triggers}, and Airflow has none: it was deleted, or it "
