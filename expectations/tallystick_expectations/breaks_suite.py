@@ -36,18 +36,22 @@ def breaks_suite(run: StoredRun) -> Suite:
                 value=0, severity=FailureSeverity.CRITICAL, description="Topic and ledger agree: no break is proven."
             ),
             gxe.ExpectTableColumnsToMatchSet(
-                column_set=list(BREAK_COLUMNS), exact_match=True, description="The table is the one these checks know."
+                column_set=list(BREAK_COLUMNS),
+                exact_match=True,
+                description="The table has the columns that these checks expect.",
             ),
-            gxe.ExpectColumnValuesToBeUnique(column="break_id", description="A break is told once."),
+            gxe.ExpectColumnValuesToBeUnique(column="break_id", description="Each break is reported once."),
             gxe.ExpectColumnValuesToBeInSet(
                 column="break_class",
                 value_set=[str(break_class) for break_class in BreakClass],
-                description="Every break is of a class that the catalogue knows.",
+                description="Every break has a known class.",
             ),
             gxe.ExpectColumnValuesToBeBetween(
                 column="amount_minor", min_value=0, description="Money at stake is never negative."
             ),
-            gxe.ExpectColumnValuesToBeBetween(column="copies", min_value=1, description="A break has copies."),
+            gxe.ExpectColumnValuesToBeBetween(
+                column="copies", min_value=1, description="A break has at least one copy."
+            ),
             gxe.ExpectColumnValueLengthsToBeBetween(
                 column="match_key",
                 min_value=1,

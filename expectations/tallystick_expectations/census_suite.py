@@ -46,7 +46,9 @@ def census_suite(run: StoredRun) -> Suite:
                 description="Every partition of the cut was counted.",
             ),
             gxe.ExpectTableColumnsToMatchSet(
-                column_set=list(CENSUS_COLUMNS), exact_match=True, description="The table is the one these checks know."
+                column_set=list(CENSUS_COLUMNS),
+                exact_match=True,
+                description="The table has the columns that these checks expect.",
             ),
             gxe.ExpectCompoundColumnsToBeUnique(
                 column_list=["topic", "partition"], description="Each partition was counted once."

@@ -12,8 +12,8 @@ from tallystick_expectations.suite import Suite
 _ZERO = {
     "breaks": (FailureSeverity.CRITICAL, "No break is proven."),
     "money_at_stake_minor_max": (FailureSeverity.CRITICAL, "No money is at stake, in any currency."),
-    "doubts": (FailureSeverity.WARNING, "All that was due could be seen."),
-    "unreadable_records": (FailureSeverity.WARNING, "Every committed record is what the contract says."),
+    "doubts": (FailureSeverity.WARNING, "Everything that was due could be read."),
+    "unreadable_records": (FailureSeverity.WARNING, "Every committed record fits the contract."),
 }
 
 
@@ -26,10 +26,12 @@ def figures_suite(run: StoredRun, contract: Contract) -> Suite:
         found_by="expect_column_values_to_be_in_set verdict",
         expectations=(
             gxe.ExpectTableRowCountToEqual(
-                value=1, severity=FailureSeverity.CRITICAL, description="The run has its figures."
+                value=1, severity=FailureSeverity.CRITICAL, description="The run has one row of figures."
             ),
             gxe.ExpectTableColumnsToMatchSet(
-                column_set=list(FIGURE_COLUMNS), exact_match=True, description="The table is the one these checks know."
+                column_set=list(FIGURE_COLUMNS),
+                exact_match=True,
+                description="The table has the columns that these checks expect.",
             ),
             gxe.ExpectColumnValuesToBeInSet(
                 column="verdict",

@@ -97,7 +97,7 @@ def break_page(
         leg=escape_untrusted(item_break.leg),
         standing=state_words(told),
         repairable=contract.compensation is not None and item_break.break_class in contract.compensation.classes,
-        paragraphs=tuple(one for one in story.paragraphs if one.heading != "Its life"),
+        paragraphs=tuple(one for one in story.paragraphs if one.heading != "History"),
         ledger_side=in_its_words(told, "ledger row")[0],
         fields=side_by_side(item_break),
         strip=draw_strip(strip) if strip else None,
@@ -203,9 +203,9 @@ def _told(alert: AlertTold) -> Iterator[LifeRow]:
         yield LifeRow(at_utc=alert.recorded_at, kind="taken on", words=words)
     else:
         verb = "An alert of its class was written" if alert.action is AlertAction.TRIGGER else "The alert was resolved"
-        yield LifeRow(at_utc=alert.recorded_at, kind="told", words=f"{verb} for {_sinks(alert.sinks)}.")
+        yield LifeRow(at_utc=alert.recorded_at, kind="sent", words=f"{verb} for {_sinks(alert.sinks)}.")
     for sink, at_utc in sorted(alert.delivered_at.items()):
-        yield LifeRow(at_utc=at_utc, kind="told", words=f"{escape_untrusted(sink)} got it.")
+        yield LifeRow(at_utc=at_utc, kind="sent", words=f"{escape_untrusted(sink)} got it.")
 
 
 def _sinks(sinks: Sequence[str]) -> str:
@@ -216,7 +216,7 @@ _ACTION_WORDS = {
     ActionState.EXECUTING: "The repair was begun and has not ended.",
     ActionState.DONE: "The repair was done.",
     ActionState.REFUSED: "The repair was begun and refused: nothing was published.",
-    ActionState.WAITING: "Nobody can say whether the repair was done: a person has to look.",
+    ActionState.WAITING: "It is not known whether the repair was done: a person has to look.",
 }
 
 
@@ -233,7 +233,7 @@ def _changes(told: ToldBreak) -> Iterator[LifeRow]:
         if step.written_off is not None:
             who, why = escape_untrusted(step.written_off.by), escape_untrusted(step.written_off.reason)
             words = f"{who} wrote {name[0].lower()}{name[1:]} off: {why.rstrip('.')}."
-            yield LifeRow(at_utc=step.written_off.at_utc, kind="given up", words=words)
+            yield LifeRow(at_utc=step.written_off.at_utc, kind="written off", words=words)
         elif step.cut_n != told.cut_n and step.item.state is ItemState.CLEARED:
             partners = ", ".join(describe_place(one) for one in step.item.cleared_by.split(",") if one)
             by = f" by {partners}" if partners else ""

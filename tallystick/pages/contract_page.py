@@ -244,7 +244,7 @@ def _lag_trends(trend: tuple[WindowFigures, ...]) -> tuple[Trend, ...]:
     if not any(values):
         return ()
     words = f"at most {duration_text(max(values))}"
-    name = "How late 99 of 100 partners came"
+    name = "Lag of 99 in 100 partners"
     return (
         Trend(name=name, total=words, drawing=draw_columns(values, label=f"{name}: {words}", fill="var(--aborted)")),
     )
@@ -307,4 +307,4 @@ def canary_sentence(run: StoredRun) -> str:
     missed = [found.sentence for found in run.result.doubts if found.doubt is Doubt.CANARY_MISSED]
     if missed:
         return " ".join(missed)
-    return "Every fault that was planted for this run was found under its own class, so the checks can fail."
+    return "Every fault that was planted for this run was found under its own class, so the checks work."

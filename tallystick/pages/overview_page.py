@@ -127,16 +127,16 @@ def _held(row: DoubtRow) -> HeldRow:
 
 def _sentence(rows: Sequence[OverviewRow]) -> str:
     if not rows:
-        return "No contract that you may read has books yet."
+        return "No contract that you may read has a run yet."
     broken = [row for row in rows if row.broken]
     doubtful = [row for row in rows if not row.broken and row.newest and row.newest.kind == Verdict.INCONCLUSIVE.value]
     if broken:
         items = sum(row.broken for row in broken)
         return f"{counted(items, 'broken item')} in {counted(len(broken), 'contract')} of {len(rows)}."
     if doubtful:
-        return f"Nothing is broken; {counted(len(doubtful), 'contract')} of {len(rows)} could not be seen whole."
+        return f"Nothing is broken; {counted(len(doubtful), 'contract')} of {len(rows)} could not be read completely."
     if any(row.newest is None or row.without_verdict for row in rows):
-        return "Nothing is broken; not every window that has ended has its verdict."
+        return "Nothing is broken; some windows have ended without a verdict."
     return "The books agree."
 
 

@@ -23,13 +23,13 @@ _STANDING = {
     "planned": ("waits for an approval", "doubtful"),
     "agreed": ("approved, and about to be carried out", "doubtful"),
     "rejected": ("rejected: nothing was done", "none"),
-    "unanswered": ("nobody answered in time, so it was not carried out", "none"),
+    "unanswered": ("not answered in time, so it was not carried out", "none"),
     "approval_failed": ("the approval failed, so it was not carried out", "bad"),
     "approved": ("is being carried out", "doubtful"),
     "stopped": ("stopped before its end", "bad"),
     "finished": ("carried out", "good"),
 }
-_UNKNOWN = ("stored, and nobody has asked for an approval", "none")
+_UNKNOWN = ("stored, and no approval was asked for", "none")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,15 +186,18 @@ def _rules(told: PlanTold, rules: CompensationRules | None) -> Iterator[tuple[st
         yield "allowed", "the contract allows no repair any more, so it would be refused"
         return
     caps = escape_untrusted(format_money(rules.max_amount_minor))
-    yield "at most, a plan", f"{counted(rules.max_items, 'event')}, {caps}"
+    yield "limit per plan", f"{counted(rules.max_items, 'event')}, {caps}"
     if rules.max_items_per_day is not None or rules.max_amount_minor_per_day:
         items = [counted(rules.max_items_per_day, "event")] if rules.max_items_per_day is not None else []
         money = (
             [escape_untrusted(format_money(rules.max_amount_minor_per_day))] if rules.max_amount_minor_per_day else []
         )
-        yield "at most, a day", ", ".join([*items, *money])
+        yield "limit per day", ", ".join([*items, *money])
     above = escape_untrusted(format_money(rules.four_eyes_above_minor)) if rules.four_eyes_above_minor else "any amount"
-    yield "two people", f"above {above}: who asked and who approves, or two who approve what nobody asked for"
+    yield (
+        "two people",
+        f"above {above}: one who asks and one who approves, or two who approve a plan that no person asked for",
+    )
     if rules.approvers:
         yield "may approve", escape_untrusted(", ".join(rules.approvers))
     if rules.acting_minutes is not None:
@@ -242,7 +245,7 @@ _TRAIL_WORDS = {
     "agreed": "agreed",
     "approval_rewritten": "refused an answer that was rewritten in Airflow",
     "rejected": "rejected it",
-    "unanswered": "nobody answered in time",
+    "unanswered": "got no answer in time",
     "approval_failed": "the approval failed",
     "approved": "began to carry it out",
     "executing": "opened a producer or the ledger",
@@ -250,7 +253,7 @@ _TRAIL_WORDS = {
     "publishing": "began a producer transaction",
     "published": "committed a producer transaction",
     "aborted": "a producer transaction was aborted, and is tried again",
-    "verified": "looked at what stands now",
+    "verified": "checked the result",
     "stopped": "stopped",
     "finished": "ended",
 }

@@ -76,8 +76,8 @@ def own_paragraphs(told: ToldBreak) -> tuple[Paragraph, ...]:
             in_its_words(told, *_side(item_break, "ledger"), *_settled("ledger", told.ledger_settled_until_utc)),
         ),
         ("What the log says", (*_side(item_break, "topic"), *_settled("topic", told.topic_settled_until_utc))),
-        ("Who wrote it", (*_writers(item_break.evidence), *map(_earlier_repair, told.repairs))),
-        ("Its life", tuple(_life(told))),
+        ("Writers", (*_writers(item_break.evidence), *map(_earlier_repair, told.repairs))),
+        ("History", tuple(_life(told))),
     )
     return tuple(Paragraph(heading=heading, sentences=sentences) for heading, sentences in paragraphs if sentences)
 
@@ -99,7 +99,7 @@ def _at_stake(item_break: Break) -> str:
 
 def _unnamed(evidence: Mapping[str, Any]) -> Iterator[str]:
     if unnamed := evidence.get("found_elsewhere_unnamed"):
-        yield f"Of the copies of its key that were found, {unnamed:,} more are not named here."
+        yield f"{unnamed:,} more copies of its key were found and are not listed here."
 
 
 _ABSENT_FROM = {
@@ -131,7 +131,7 @@ def _side(item_break: Break, side: str) -> Iterator[str]:
 _ROLES = {
     "at": "The copy in question is",
     "event": "The event in question is",
-    "stands_before_it": "Before it stands",
+    "stands_before_it": "The event before it is",
     "original": "The copy that it repeats is",
     "partner": "It is paired with",
     "found_at": "It was found at",
@@ -169,7 +169,7 @@ def describe_place(item_id: str) -> str:
 _OFFSET = re.compile(r"(.+):(\d+):(\d+)")
 
 _PLACE_WORDS = {
-    "before_baseline": "stands before the books begin",
+    "before_baseline": "is older than the baseline",
     "earlier_slice": "was read by an earlier cut",
     "slice": "lies in this cut",
     "pending": "lies beyond this cut",
@@ -216,7 +216,7 @@ def _writers(evidence: Mapping[str, Any]) -> Iterator[str]:
         yield f"{who} was written by {_producer(identity)}{_headers(identity)}."
         yield from _span(identity.get("span"))
     if any(name in evidence and evidence[name] is None for name in _IDENTITIES):
-        yield "Who wrote the other copy is not known: it had left the log."
+        yield "The writer of the other copy is not known: the copy had left the log."
 
 
 def _producer(identity: Mapping[str, Any]) -> str:
@@ -254,7 +254,7 @@ def _span(span: Mapping[str, Any] | None) -> Iterator[str]:
 
 def _settled(side: str, until: datetime | None) -> Iterator[str]:
     if until is not None:
-        yield f"The {side} had settled until {format_time(until)}: what was written by then could be read."
+        yield f"The {side} could be read completely up to {format_time(until)}."
 
 
 _STATE_WORDS = {

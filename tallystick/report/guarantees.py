@@ -25,10 +25,10 @@ def guarantees(run: StoredRun, contract: Contract) -> Iterator[tuple[str, str]]:
         "Slices are half-open and start where the previous cut ended; the store's keys refuse a gap or an overlap.",
     )
     if contract.input_topics:
-        yield "Index of keys", _index_guarantee(contract, run.result.key_index)
+        yield "Key index", _index_guarantee(contract, run.result.key_index)
     else:
         yield "Ledger slices", slice_guarantee(contract, figures)
-        yield "Memory of keys", _memory_guarantee(contract, run.result.key_index)
+        yield "Key index", _memory_guarantee(contract, run.result.key_index)
     first, last = ("topics", "ledger") if contract.direction is Direction.TOPIC_TO_LEDGER else ("ledger", "topics")
     if contract.input_topics:
         first, last = "input topics", "output topics"
@@ -70,7 +70,7 @@ def slice_guarantee(contract: Contract, figures: RunFigures) -> str:
         return (
             "By path and modification manifest: each file is read once, by the first cut that found it left alone for "
             f"{counted(contract.ledger.quiet_seconds or 0, 'second')}, whenever it came. It rests on files that are "
-            "not written to after that: one that changed, came back or went is told with before and after, by size "
+            "not written to after that: one that changed, came back or went is reported with before and after, by size "
             "and modification, and what was added to it is in no cut. A file that went before any cut took it, and "
             "one that was rewritten with the same size and time, are not seen."
         )
@@ -95,13 +95,13 @@ def _by_written_xid(contract: Contract) -> str:
         else "A row that was read and is deleted later shows in its slice's count, once."
     )
     return (
-        "By horizon: below it every transaction has ended. By the column written_xid, which the row keeps when it is "
-        "updated: a row belongs to the cut of the transaction that first wrote it. Each run counts all rows by the "
-        "slice their ids lie in: a row without an id, with an older one or with one that was not given out yet is in "
-        f"no cut, and is told once, with the newest ids there. {gone} A deleted row and one that comes into the same "
-        f"slice between two runs cancel out. {_changed_rows(contract)} A row that takes the place of a paired one has "
-        "its money compared with the event, while the log retains it. An index on written_xid reads the slice alone, "
-        "and one with the contract's condition counts without the table."
+        "By horizon: below it every transaction has ended. By the column written_xid, which the row keeps when it "
+        "is updated: a row belongs to the cut of the transaction that first wrote it. Each run counts all rows by "
+        "the slice their ids lie in: a row without an id, with an older one or with one that was not given out yet"
+        f" is in no cut, and is reported once, with the newest ids there. {gone} A deleted row and one that comes "
+        f"into the same slice between two runs cancel out. {_changed_rows(contract)} A row that takes the place of "
+        "a paired one has its money compared with the event, while the log retains it. An index on written_xid "
+        "reads the slice alone, and one with the contract's condition counts without the table."
     )
 
 
@@ -133,7 +133,7 @@ def _older(figures: RunFigures) -> str:
 def _memory_guarantee(contract: Contract, index: KeyIndex | None) -> str:
     """What is known of keys that log and ledger have forgotten."""
     if index is None:
-        return "None: this run is older than the index of keys. What log and ledger had forgotten was not known."
+        return "None: this run is older than the key index. Keys that log and ledger had deleted were not known."
     return (
         "96 bits of a hash of each event's key, with its place, a window at a time. Each event is compared with those "
         f"of the last {counted(contract.ledger.index_windows, 'window')}: one that comes again is a duplicate, "
@@ -154,8 +154,8 @@ def _index_guarantee(contract: Contract, index: KeyIndex | None) -> str:
     return (
         "128 bits of the SHA-256 of each key of either side, with its place, a window at a time. A key is looked up in "
         f"the last {counted(contract.ledger.index_windows, 'window')} and on the input's retained log. An output whose "
-        "input stands in neither is a phantom only if they reach back to the input's first offset; else nobody can "
-        f"say, and the run is INCONCLUSIVE. A key that comes again after the horizon is not known again."
+        "input is in neither is a phantom only if they reach back to the input's first offset. Otherwise "
+        f"the run is INCONCLUSIVE. A key that comes again after the horizon is not known again."
         f"{_size_of(index)}"
     )
 

@@ -40,7 +40,7 @@ def _mark(evidence: Mapping[str, Any], leg: str, topic: str, seen: Mapping[str, 
     if aborted:
         places = ", ".join(f"{describe_place(at)}{_marker(evidence, at)}" for at in aborted)
         return LegMark(leg=escape_untrusted(leg), topic=topic, state="aborted", words=f"aborted at {places}")
-    return LegMark(leg=escape_untrusted(leg), topic=topic, state="absent", words="nowhere on the retained log")
+    return LegMark(leg=escape_untrusted(leg), topic=topic, state="absent", words="not on the retained log")
 
 
 def _marker(evidence: Mapping[str, Any], at: str) -> str:

@@ -80,6 +80,7 @@ class ReportPage:
     law: str
     law_holds: bool
     ledger_side: str
+    ledger_unit: str
     matched_money: str
     in_flight_money: str
     item_states: tuple[tuple[str, str], ...]
@@ -127,6 +128,7 @@ def page_of(run: StoredRun, contract: Contract, found: Sequence[Stake]) -> Repor
         law=law(total) if total else "",
         law_holds=all(adds_up(part) for part in census),
         ledger_side=for_direction(contract.direction, "Ledger"),
+        ledger_unit=_ledger_unit(contract),
         matched_money=escape_untrusted(format_money(result.figures.matched_money)),
         in_flight_money=escape_untrusted(format_money(result.figures.in_flight_money)),
         item_states=tuple(_item_states(result.items)),
@@ -140,18 +142,28 @@ def page_of(run: StoredRun, contract: Contract, found: Sequence[Stake]) -> Repor
     )
 
 
+def _ledger_unit(contract: Contract) -> str:
+    """Name the unit of the ledger's positions, which each kind of ledger has its own of."""
+    return {
+        "postgres": "in database transaction ids",
+        "jdbc": f"in values of {contract.ledger.order_by}; a timestamp as microseconds since 1970",
+        "parquet": "in milliseconds since 1970",
+        "topic": "input topics, whose slices are in the table above",
+    }[contract.ledger.kind]
+
+
 def _completes(run: StoredRun) -> str:
     """The held windows that this run was the first to read whole; empty where there is none."""
     if not run.completes:
         return ""
     if len(run.completes) == 1:
         return (
-            f"It also read what cut {run.completes[0]} could not, because a side was held: that verdict stands, and "
+            f"It also read what cut {run.completes[0]} could not read because a side was held. That verdict stays, and "
             "this one covers the rest of its window."
         )
     return (
-        f"It also read what cuts {', '.join(map(str, run.completes))} could not, because a side was held: their "
-        "verdicts stand, and this one covers the rest of their windows."
+        f"It also read what cuts {', '.join(map(str, run.completes))} could not read because a side was held. Their "
+        "verdicts stay, and this one covers the rest of their windows."
     )
 
 
@@ -180,7 +192,7 @@ def _head_figures(run: StoredRun, found: BreakSums, total: PartitionCensus | Non
     yield Figure(
         label="Doubts",
         value=f"{len(doubts):,}",
-        note="could not be seen whole" if doubts else "all that was due was seen",
+        note="not everything could be read" if doubts else "everything due was read",
         tone="doubtful" if doubts else "",
     )
     yield Figure(
@@ -188,7 +200,7 @@ def _head_figures(run: StoredRun, found: BreakSums, total: PartitionCensus | Non
         value=f"{figures.matched_rows:,}",
         note=escape_untrusted(format_money(figures.matched_money)),
     )
-    in_flight = f"{escape_untrusted(format_money(figures.in_flight_money))}, carried on"
+    in_flight = f"{escape_untrusted(format_money(figures.in_flight_money))}, carried to the next run"
     in_flight = in_flight if figures.in_flight_items else "nothing waits for its partner"
     yield Figure(label="Open items", value=f"{figures.in_flight_items:,}", note=in_flight)
     yield _offsets_figure(total)
@@ -205,7 +217,7 @@ def _offsets_figure(total: PartitionCensus | None) -> Figure:
     return Figure(
         label="Offsets explained",
         value=f"{length - total.unexplained:,}",
-        note=f"of {length:,}" if total.unexplained else f"of {length:,}: each one",
+        note=f"of {length:,}" if total.unexplained else f"all of {length:,}",
         tone="doubtful" if total.unexplained else "",
     )
 

@@ -183,7 +183,7 @@ STATE_WORDS = {
     ItemState.CLEARED: "cleared: the partner came",
     ItemState.BROKEN: "broken: a proven disagreement",
     ItemState.UNDECIDABLE: "undecidable: its partner would lie before the baseline",
-    ItemState.WRITTEN_OFF: "left written off: the other side followed it",
+    ItemState.WRITTEN_OFF: "still written off: the other side followed it",
 }
 
 

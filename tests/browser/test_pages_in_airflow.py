@@ -36,7 +36,7 @@ def test_from_airflows_menu_to_a_break_in_three_clicks(log_in: LogIn, airflow: A
     page = log_in()
     page.goto(f"{airflow.settings.base_url}/plugin/tallystick")
     frame = inside(page)
-    expect(frame.get_by_role("heading", name="Do the books agree?")).to_be_visible()
+    expect(frame.get_by_role("heading", name="Contracts")).to_be_visible()
     shot(page, "airflow-overview")
     book = frame.get_by_role("article", name="billing_payouts")
     expect(book.get_by_role("img", name="2 broken")).to_be_visible()
@@ -59,7 +59,7 @@ def test_airflow_offers_the_pages_where_a_person_looks_for_them(log_in: LogIn, a
     shot(page, "airflow-dag-tab")
     page.get_by_role("button", name="Browse").click()
     page.get_by_role("menuitem", name="Tallystick").click()
-    expect(inside(page).get_by_role("heading", name="Do the books agree?")).to_be_visible()
+    expect(inside(page).get_by_role("heading", name="Contracts")).to_be_visible()
 
 
 def test_the_tab_on_a_run_shows_its_cut_or_says_that_there_is_none(airflow: AirflowStack, last_hour: object) -> None:
@@ -96,7 +96,7 @@ def test_only_who_may_act_is_offered_to_act(log_in: LogIn, airflow: AirflowStack
     expect(page.get_by_role("button", name="Take on: Torn transaction")).to_have_count(offers)
     expect(page.get_by_role("button", name="Ask for a plan")).to_have_count(offers)
     page.goto(f"{airflow.settings.base_url}/tallystick/break/{REPAIRABLE}")
-    expect(page.get_by_role("heading", name="Its life")).to_be_visible()
+    expect(page.get_by_role("heading", name="History")).to_be_visible()
     expect(page.get_by_role("button", name="Ask for a plan")).to_have_count(offers)
     expect(page.get_by_text("Write it off")).to_have_count(offers)
     if offers:
@@ -109,7 +109,7 @@ def test_only_who_may_act_is_offered_to_act(log_in: LogIn, airflow: AirflowStack
 def test_the_pages_follow_airflows_own_choice_of_light_and_dark(log_in: LogIn, airflow: AirflowStack) -> None:
     page = log_in(scheme="light")
     page.goto(f"{airflow.settings.base_url}/plugin/tallystick")
-    expect(inside(page).get_by_role("heading", name="Do the books agree?")).to_be_visible()
+    expect(inside(page).get_by_role("heading", name="Contracts")).to_be_visible()
     page.evaluate("document.documentElement.className = 'dark'")
     expect(inside(page).locator("html")).to_have_css("color-scheme", "dark")
     shot(page, "airflow-overview-dark")
@@ -141,7 +141,7 @@ def test_open_items_are_filtered_and_searched_by_the_store(log_in: LogIn, airflo
 def test_the_report_opens_inside_and_runs_nothing(log_in: LogIn, airflow: AirflowStack) -> None:
     page = log_in()
     page.goto(airflow.settings.base_url + PAGES["run"])
-    page.get_by_role("link", name="The whole report").click()
+    page.get_by_role("link", name="Full report").click()
     expect(page.get_by_role("heading", name="BROKEN")).to_be_visible()
     assert page.evaluate("getComputedStyle(document.querySelector('.verdict')).display") == "grid"
 

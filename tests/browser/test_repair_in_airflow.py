@@ -172,7 +172,7 @@ def test_an_operator_finds_a_break_has_it_repaired_and_sees_it_cleared(
     operator.goto(break_address)
     expect(operator.locator(".verdict").get_by_text("cleared")).to_be_visible()
     life = operator.locator("#life li .kind").all_inner_texts()
-    assert list(dict.fromkeys(life)) == ["seen", "proven", "told", "planned", "acted", "cleared"]
+    assert list(dict.fromkeys(life)) == ["seen", "proven", "sent", "planned", "acted", "cleared"]
     expect(operator.get_by_role("button", name="Ask for a plan")).to_have_count(0)
     assert serious_faults(operator) == []
     shot(operator, "repair-5-cleared")

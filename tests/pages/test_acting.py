@@ -147,7 +147,7 @@ def test_a_break_is_written_off_with_a_reason_and_by_name(op: Any, own_store: En
     assert (done.status_code, done.headers["location"]) == (303, f"{BELOW}/break/{TORN}?done=written-off")
     page = op.get(done.headers["location"]).text
     assert "off: paid by hand, case 4711." in page
-    assert "Nothing: it is written off" in page
+    assert "No action: the break is written off" in page
     assert trail(own_store)[-1] == ("op", "written_off")
     assert op.post(address, data={"reason": "again", "token": token_of(op)}).status_code == 409
 

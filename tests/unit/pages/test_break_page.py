@@ -54,7 +54,7 @@ REPAIR = RepairTold(
 
 def test_the_life_of_a_break_runs_from_seen_to_cleared_in_order() -> None:
     page = page_of_break(told(ItemState.BROKEN, ItemState.CLEARED), alerts=(ALERT,), repairs=(REPAIR,))
-    assert [row.kind for row in page.life] == ["seen", "proven", "told", "told", "planned", "acted", "cleared"]
+    assert [row.kind for row in page.life] == ["seen", "proven", "sent", "sent", "planned", "acted", "cleared"]
     assert page.standing == "cleared"
 
 
@@ -73,7 +73,7 @@ def test_a_break_that_stands_has_no_end_in_its_life() -> None:
 def test_who_gave_a_break_up_is_named_with_the_reason() -> None:
     given_up = WriteOff(by="finance", reason="refunded", at_utc=NOON + 2 * HOUR)
     page = page_of_break(told(ItemState.BROKEN, ItemState.WRITTEN_OFF, written_off=given_up))
-    assert page.life[-1].kind == "given up"
+    assert page.life[-1].kind == "written off"
     assert page.life[-1].words == "finance wrote row 2 off: refunded."
     assert page.standing == "written off"
 

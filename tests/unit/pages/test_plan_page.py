@@ -27,7 +27,7 @@ def test_a_plan_says_what_it_would_do_how_much_and_why_not_more() -> None:
         ("4 breaks", "over the cap on EUR", "a, b, c, ...")
     ]
     assert dict(page.rules)["asked for by"] == "Ada"
-    assert dict(page.rules)["at most, a plan"] == "50 events, 20,000.00 EUR, 20,000.00 USD"
+    assert dict(page.rules)["limit per plan"] == "50 events, 20,000.00 EUR, 20,000.00 USD"
 
 
 def test_a_plan_that_ends_a_transaction_says_which_and_what_that_costs() -> None:
@@ -68,7 +68,7 @@ def test_only_a_plan_that_waits_leads_to_its_approval() -> None:
         assert plan_page(plan_told("planned", event), payouts()).approve_run == ""
     again = plan_page(plan_told("planned", "rejected", "planned"), payouts())
     assert (again.approve_run, again.standing) == ("run-1", "waits for an approval")
-    assert plan_page(plan_told(), payouts()).standing == "stored, and nobody has asked for an approval"
+    assert plan_page(plan_told(), payouts()).standing == "stored, and no approval was asked for"
 
 
 def test_a_plan_that_is_asked_for_again_waits_in_its_newest_run_and_only_who_asked_is_named_as_asking() -> None:
@@ -91,7 +91,7 @@ def test_every_rule_that_holds_a_plan_is_told_and_no_other() -> None:
     compensation = payouts().compensation
     assert compensation is not None
     plain = dict(plan_page(plan_told("planned"), payouts()).rules)
-    assert plain.keys() == {"asked for by", "at most, a plan", "two people"}
+    assert plain.keys() == {"asked for by", "limit per plan", "two people"}
     assert plain["two people"].startswith("above 10,000.00 EUR, 10,000.00 USD:")
     held = {
         "max_items_per_day": 7,
@@ -102,7 +102,7 @@ def test_every_rule_that_holds_a_plan_is_told_and_no_other() -> None:
     }
     strict = payouts().model_copy(update={"compensation": compensation.model_copy(update=held)})
     rules = dict(plan_page(plan_told("planned"), strict).rules)
-    assert rules["at most, a day"] == "7 events, 1.00 EUR"
+    assert rules["limit per day"] == "7 events, 1.00 EUR"
     assert rules["two people"].startswith("above 50.00 EUR:")
     assert rules["may approve"] == "ada, bob"
     assert rules["may act"] == "in the minutes that * 9-17 * * 1-5 matches, in UTC"

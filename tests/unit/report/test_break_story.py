@@ -67,9 +67,9 @@ def test_a_story_names_money_offsets_epochs_markers_and_times() -> None:
             "The copy in question is offset 17 of billing.payouts[0].",
             "The copy that it repeats is offset 11 of billing.payouts[0].",
             "Offset 9 of billing.payouts[0] was aborted, written by producer 4001 epoch 2.",
-            "The topic had settled until 2026-03-01 12:00:30 UTC: what was written by then could be read.",
+            "The topic could be read completely up to 2026-03-01 12:00:30 UTC.",
         ),
-        "Who wrote it": (
+        "Writers": (
             "Offset 17 of billing.payouts[0] was written by producer 4001, epoch 3, sequence 5, inside a producer "
             "transaction (committed); session relay-2, source in:0:4.",
             "That transaction begins at offset 15 and ends with the commit marker at offset 18, epoch 4, "
@@ -78,7 +78,7 @@ def test_a_story_names_money_offsets_epochs_markers_and_times() -> None:
             "session relay-2, source in:0:4.",
         ),
         "What was ruled out": RULED_OUT[found.break_class],
-        "Its life": (
+        "History": (
             "It was proven by run billing_payouts/3, for 2026-03-01 11:00:00 to 12:00:00 UTC, judged as of "
             "2026-03-01 12:01:00 UTC.",
         ),
@@ -95,7 +95,7 @@ def test_a_life_is_told_from_first_sight_to_its_end() -> None:
             item(ItemState.CLEARED, "its partner came", cleared_by="ledger:9"),
         )
     )
-    assert sentences(story)["Its life"][1:] == (
+    assert sentences(story)["History"][1:] == (
         "Offset 17 of billing.payouts[0] was first seen by cut 2, marked at 2026-03-01 12:00:00 UTC, and due at "
         "2026-03-01 12:01:00 UTC.",
         "Cut 2, at 2026-03-01 12:00:00 UTC, left it open: within the partner's grace.",
@@ -127,17 +127,17 @@ def test_a_life_is_told_from_first_sight_to_its_end() -> None:
 )
 def test_a_transaction_is_told_by_how_it_ended(span: dict[str, Any], expected: str) -> None:
     story = explain(told(a_break(identity=COPY | {"span": span})))
-    assert sentences(story)["Who wrote it"][1] == expected
+    assert sentences(story)["Writers"][1] == expected
 
 
 def test_a_writer_that_left_the_log_is_said_to_be_unknown() -> None:
     story = explain(told(a_break(copy_identity=COPY | {"span": None}, original_identity=None)))
-    assert sentences(story)["Who wrote it"][-1] == "Who wrote the other copy is not known: it had left the log."
+    assert sentences(story)["Writers"][-1] == "The writer of the other copy is not known: the copy had left the log."
 
 
 def test_a_story_says_how_many_copies_it_does_not_name() -> None:
     in_part, whole = (sentences(explain(told(one))) for one in (a_break(found_elsewhere_unnamed=1_980), a_break()))
-    assert "1,980 more are not named here" in in_part["At stake"][1]
+    assert "1,980 more copies of its key were found and are not listed here" in in_part["At stake"][1]
     assert len(whole["At stake"]) == 1
 
 
@@ -149,7 +149,7 @@ def test_every_leg_of_a_torn_transaction_names_its_place_and_its_writer() -> Non
     )
     story = sentences(explain(told(found)))
     assert "Its payout leg is offset 17 of billing.payouts[0]." in story["What the log says"]
-    assert story["Who wrote it"][0].startswith("Offset 17 of billing.payouts[0] was written by producer 4001")
+    assert story["Writers"][0].startswith("Offset 17 of billing.payouts[0] was written by producer 4001")
 
 
 def test_a_strangers_text_cannot_drive_a_terminal() -> None:
@@ -214,5 +214,5 @@ def test_an_earlier_repair_of_the_key_is_told_beside_the_writers() -> None:
         "Compensation 00000000-0000-0000-0000-000000000009 repaired missing_in_ledger of this key, done by "
         "2026-03-01 12:00:00 UTC: one copy may be ours, and another the late original."
     )
-    assert sentences(explain(replace(plain, repairs=(repair,))))["Who wrote it"] == (sentence,)
-    assert "Who wrote it" not in sentences(explain(plain))
+    assert sentences(explain(replace(plain, repairs=(repair,))))["Writers"] == (sentence,)
+    assert "Writers" not in sentences(explain(plain))

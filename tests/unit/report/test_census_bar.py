@@ -22,7 +22,7 @@ def test_an_offset_that_nobody_explains_is_seen(matched_run: StoredRun, contract
     assert page.census_bars[0].name == "billing.fees[0]"  # the odd one first
     assert page.census_bars[0].tone == "doubtful"
     html = render_report(with_census(matched_run, two, gap), contract)
-    assert "the law does not hold" in html
+    assert "it does not add up" in html
     assert 'fill="url(#unexplained)"' in str(page.census_bars[0].bar)
 
 

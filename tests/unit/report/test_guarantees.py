@@ -46,16 +46,17 @@ def test_the_index_of_keys_is_named_with_its_size_its_horizon_and_what_it_leaves
     index = KeyIndex(copies=4, kept_from=1, files=(IndexFile(path="a", size_bytes=62, sha256="0"),))
     run = replace(matched_run, result=replace(matched_run.result, key_index=index))
     lines = dict(guarantees(run, contract_of(T2T)))
-    assert "in the last 168 windows" in lines["Index of keys"]
-    assert "holds 4 copies in 62 bytes, 15.5 bytes a copy" in lines["Index of keys"]
+    assert "in the last 168 windows" in lines["Key index"]
+    assert "holds 4 copies in 62 bytes, 15.5 bytes a copy" in lines["Key index"]
     assert "Ledger slices" not in lines
-    assert "Index of keys" not in dict(guarantees(matched_run, contract_of()))
+    assert "either side" in lines["Key index"]
+    assert "either side" not in dict(guarantees(matched_run, contract_of()))["Key index"]
     seeded = replace(matched_run, result=replace(matched_run.result, key_index=replace(index, seed=7)))
     assert not seeded.result.of_inputs
-    memory = dict(guarantees(seeded, contract_of()))["Memory of keys"]
+    memory = dict(guarantees(seeded, contract_of()))["Key index"]
     assert "of the last 168 windows: one that comes again is a duplicate" in memory
     assert "holds 4 copies in 62 bytes" in memory
-    assert "None: this run is older" in dict(guarantees(matched_run, contract_of()))["Memory of keys"]
+    assert "None: this run is older" in dict(guarantees(matched_run, contract_of()))["Key index"]
     page = render_report(run, contract_of(T2T))
     assert "pairs of output and input agree" in page
     assert ">Input topic</th>" in page

@@ -29,7 +29,7 @@ def test_every_leg_is_marked_as_committed_aborted_or_nowhere(broken_run: StoredR
     assert [(mark.leg, mark.state, mark.words) for mark in leg_marks(torn, legs)] == [
         ("fee", "aborted", "aborted at offset 3 of billing.fees[0], abort marker at 4"),
         ("payout", "committed", "committed at offset 17 of billing.payouts[0]"),
-        ("tax", "absent", "nowhere on the retained log"),
+        ("tax", "absent", "not on the retained log"),
     ]
     html = render_report(with_breaks(broken_run, torn), three)
     for state in ("committed", "aborted", "absent"):

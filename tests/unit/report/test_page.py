@@ -52,9 +52,9 @@ def test_a_broken_run_shows_money_breaks_doubts_and_proof(broken_run: StoredRun,
         "held by relay-1",
         "since 2026-03-01 11:40:00 UTC",
         "7 offsets = 2 committed + 0 plain + 2 aborted + 3 markers + 0 unexplained",
-        "the law holds",
+        "it adds up",
         "ledger:815",  # the item in flight
-        "held, 7 behind",
+        "held, 7 offsets behind",
         "9J2xGk3yTf6Q1w",  # topic id
         "7301234567890123456",  # the ledger's system
         "[5,000, 5,200)",
@@ -81,17 +81,32 @@ def test_the_age_of_all_that_stands_is_told_with_its_money(broken_run: StoredRun
     ]
     assert (page.all_ages.waiting, page.all_ages.broken) == (1, 7)
     assert page.all_ages.broken_money == "1,210.00 EUR, 700 JPY and 1 not known"
-    assert "Age of all that stands after this run" in Page(render_report(broken_run, contract)).text
+    assert "Age of the items that wait or are broken after this run" in Page(render_report(broken_run, contract)).text
 
 
 def test_where_nothing_stands_no_ages_are_told(inconclusive_run: StoredRun, contract: Contract) -> None:
-    assert "Age of all that stands" not in render_report(inconclusive_run, contract)
+    assert "Age of the items" not in render_report(inconclusive_run, contract)
+
+
+@pytest.mark.parametrize(
+    ("ledger", "unit"),
+    [
+        ({}, "Ledger, in database transaction ids"),
+        ({"kind": "jdbc", "order_by": "entry_no", "overlap": 0}, "Ledger, in values of entry_no; a timestamp as micro"),
+        ({"kind": "parquet", "quiet_seconds": 60}, "Ledger, in milliseconds since 1970"),
+    ],
+)
+def test_the_positions_of_a_ledger_have_the_unit_of_its_kind(
+    matched_run: StoredRun, contract: Contract, ledger: dict[str, object], unit: str
+) -> None:
+    of_kind = contract.model_copy(update={"ledger": contract.ledger.model_copy(update=ledger)})
+    assert unit in Page(render_report(matched_run, of_kind)).text
 
 
 def test_a_matched_run_claims_no_break_and_no_doubt(matched_run: StoredRun, contract: Contract) -> None:
     text = Page(render_report(matched_run, contract)).text
     assert "No break, so no money at stake." in text
-    assert "None: all that was due on both sides could be seen." in text
+    assert "None: the run read everything that was due on both sides." in text
 
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&--> {{ 7 * 7 }}"
@@ -179,13 +194,13 @@ def test_a_break_tells_the_same_story_as_the_command_line(broken_run: StoredRun,
 
 def test_a_window_that_was_judged_late_says_what_its_slices_end_by(matched_run: StoredRun, contract: Contract) -> None:
     late = replace(matched_run, cut=replace(matched_run.cut, by_time=True))
-    assert "Nobody looked when this window ended" in render_report(late, contract)
+    assert "No run looked when this window ended" in render_report(late, contract)
     assert "Nobody looked" not in render_report(matched_run, contract)
 
 
 def test_a_run_that_read_what_held_windows_could_not_says_so(matched_run: StoredRun, contract: Contract) -> None:
     words = Page(render_report(replace(matched_run, completes=(5, 6)), contract)).text
-    assert "It also read what cuts 5, 6 could not, because a side was held" in words
+    assert "It also read what cuts 5, 6 could not read because a side was held" in words
     assert (
         "It also read what cut 5 could not" in Page(render_report(replace(matched_run, completes=(5,)), contract)).text
     )

@@ -48,5 +48,5 @@ def test_a_notice_stands_beside_the_verdict_the_ones_that_page_first(
     page = report_page(with_notices(matched_run, quiet, loud), contract)
     assert [row.notice for row in page.notices] == ["retention_overtakes", "unfiltered_reader"]
     text = Page(render_report(with_notices(matched_run, quiet, loud), contract)).text
-    assert text.index("on-call was told") < text.index("3 offsets expire.") < text.index(quiet.sentence)
-    assert "Nothing to tell." in Page(render_report(matched_run, contract)).text
+    assert text.index("on-call was alerted") < text.index("3 offsets expire.") < text.index(quiet.sentence)
+    assert "No notices." in Page(render_report(matched_run, contract)).text
