@@ -18,7 +18,7 @@ from sqlalchemy import Engine
 from tallystick.alerting.alert import Alert, AlertAction
 from tallystick.compensation.plan import ExcludedBreak, Plan, PlanItem, action_id_of
 from tallystick.contract.alerts import Severity
-from tallystick.contract.name import Contract, load_contract
+from tallystick.contract.contract import Contract, load_contract
 from tallystick.kafka_cluster.state import SURROUNDINGS, BrokerSettings, ClusterState, TopicSettings, UnreadExpiry
 from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice

@@ -1,4 +1,4 @@
-"""What the breaks of a good run show: there are none; and those there are make sense."""
+"""The breaks of a good run: there are none; and those there are make sense."""
 
 from uuid import UUID
 

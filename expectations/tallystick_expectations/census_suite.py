@@ -1,4 +1,4 @@
-"""What the census of a good run shows: every offset has a name, and two readers counted the same. Source: KIP-98."""
+"""The census of a good run: every offset has a name, and two readers counted the same. Source: KIP-98."""
 
 import great_expectations.expectations as gxe
 from great_expectations.expectations.metadata_types import FailureSeverity

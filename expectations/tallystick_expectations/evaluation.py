@@ -29,7 +29,7 @@ class EvidenceShrunk(RuntimeError):
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteOutcome:
-    """What one suite found. failed: types of the expectations that were not met, with their column."""
+    """The result of one suite. failed: types of the expectations that were not met, with their column."""
 
     name: str
     success: bool
@@ -39,7 +39,7 @@ class SuiteOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class DataDocs:
-    """Where the pages of all runs of one contract go. results: what the index of the pages is made from."""
+    """The place of the pages of all runs of one contract. results: what the index of the pages is made from."""
 
     pages: Path
     results: Path

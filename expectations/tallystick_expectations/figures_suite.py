@@ -1,4 +1,4 @@
-"""What the figures of a good run show: it compared something, saw all that was due, and nothing is at stake."""
+"""The figures of a good run: it compared something, read everything that was due, and nothing is at stake."""
 
 import great_expectations.expectations as gxe
 from great_expectations.expectations.metadata_types import FailureSeverity

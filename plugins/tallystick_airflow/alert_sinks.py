@@ -1,4 +1,4 @@
-"""Where a contract's alerts go, as Airflow's connections say, and the links that are sent with them."""
+"""The sinks of a contract's alerts, by Airflow's connections, and the links that are sent with them."""
 
 from typing import TYPE_CHECKING
 

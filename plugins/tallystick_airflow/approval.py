@@ -1,4 +1,4 @@
-"""Who said yes to what: read from the verdict store, where the approval task kept it.
+"""The approval of a plan: read from the verdict store, where the approval task kept it.
 
 Whoever may edit a DAG's XComs can write anything into them and clear the task that acts. So nothing is taken from
 there; an answer that says something else there than in the store is refused, and stands in the trail.

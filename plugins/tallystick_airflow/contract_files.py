@@ -20,7 +20,7 @@ class ContractFile:
 
 @dataclass(frozen=True, kw_only=True)
 class ContractFiles:
-    """What a folder holds: the contracts that can run, and a message for each file that cannot."""
+    """The content of a folder: the contracts that can run, and a message for each file that cannot."""
 
     accepted: tuple[ContractFile, ...]
     refused: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What a task read and wrote, for Airflow's OpenLineage provider, which asks for it where it is installed.
+"""The data that a task read and wrote, for Airflow's OpenLineage provider, which asks for it where it is installed.
 
 Nothing else calls this, and nothing of the provider is imported before.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def lineage_of(*, read: "Iterable[DatasetName]", written: "Iterable[DatasetName]") -> "TaskLineage":
-    """As the provider takes it."""
+    """Return the lineage in the provider's form."""
     from airflow.providers.openlineage.extractors import OperatorLineage
     from openlineage.client.event_v2 import Dataset
 

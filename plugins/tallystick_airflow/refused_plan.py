@@ -1,4 +1,4 @@
-"""What a compensation refuses stays refused: a retry would ask the same question again."""
+"""The refusals of a compensation, which stay refused: a retry would ask the same question again."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

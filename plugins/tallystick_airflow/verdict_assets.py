@@ -25,12 +25,13 @@ def matched_asset(contract_name: str) -> Asset:
 
 
 def verdicts_of(contract_name: str) -> AssetAlias:
-    """What a task names as inlet and outlet, to add events of both assets where there is something to tell."""
+    """Return the inlet and outlet of a task, which adds events of both assets where there are any."""
     return AssetAlias(f"tallystick.{contract_name}")
 
 
 def announce(context: Context, run: "StoredRun") -> bool:
-    """Have a verdict's events recorded, together with the success of the task that runs; False where they were before.
+    """Record a verdict's events, together with the success of the task that runs; False where they were recorded
+    before.
 
     So a cut that is run again, or whose first attempt was lost after the verdict, has its events once.
     """

@@ -1,1 +1,1 @@
-"""Who is told what, how loudly, and when it is over."""
+"""The alerts: who is alerted, how loudly, and when an incident is over."""

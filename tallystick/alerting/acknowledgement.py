@@ -13,7 +13,7 @@ class AcknowledgementRefused(TallystickError):
 
 
 def acknowledgement(contract_name: str, alert_name: str, *, by: str, firing: Mapping[str, Alert]) -> Alert:
-    """What is told of it: as bad as it was told last, and who is at it.
+    """Return the alert that says who has taken the incident on; as severe as the last one.
 
     firing: name to its newest alert, where that is no resolve. Raises AcknowledgementRefused.
     """

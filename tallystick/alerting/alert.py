@@ -1,4 +1,4 @@
-"""What on-call is told: one alert per contract and class, whatever the number of rows. Pure; deliver_alerts.py sends.
+"""The alerts that on-call gets: one per contract and class, whatever the number of rows. Pure; deliver_alerts.py sends.
 
 An alert of a class fires when a run finds breaks of it and resolves when none of it is outstanding any more. Between
 the two it never becomes less severe; it becomes more so by age, once, unless a person has acknowledged it.
@@ -93,16 +93,16 @@ class Alert:
 
     @property
     def dedup_key(self) -> str:
-        """Of the incident: one per contract and class."""
+        """Return the key of the incident: one per contract and class."""
         return dedup_key(self.contract, self.name)
 
     @property
     def delivery_key(self) -> str:
-        """Of this message: the same each time it is sent, another one for each other message."""
+        """Return the key of this message: the same each time it is sent, another one for each other message."""
         told = f"{self.dedup_key} {self.action} {self.outbox_id} {self.summary}"
         return str(uuid5(_DELIVERIES, told))
 
 
 def dedup_key(contract_name: str, alert_name: str) -> str:
-    """Of the incidents of one class."""
+    """Return the key of the incidents of one class."""
     return f"tallystick/{contract_name}/{alert_name}"

@@ -30,7 +30,9 @@ class SinkRefused(SinkFailed):
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """What came of sending one alert once. detail: what the receiver said or did instead; no address, no secret."""
+    """The result of sending one alert once. detail: what the receiver answered or did instead; no
+    address, no secret.
+    """
 
     delivered: bool
     detail: str

@@ -1,4 +1,4 @@
-"""Which alerts fire, escalate and resolve after a run or a write-off. Pure."""
+"""The rules by which alerts fire, escalate and resolve after a run or a write-off. Pure."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace

@@ -15,7 +15,7 @@ class NoSinks(TallystickError):
 
 
 def page_of_test(contract: Contract, *, now_utc: datetime) -> Alert:
-    """As loud as a break, and marked. Raises NoSinks."""
+    """Return a test alert: as severe as a break, and marked. Raises NoSinks."""
     if not contract.alert.sinks:
         raise NoSinks(f"{contract.name}: expected a sink under alert.sinks; got none, so no break would be told")
     return Alert(

@@ -18,19 +18,19 @@ LINE_KINDS = ("email", "apprise")
 
 
 def render_json(kind: str, alert: Alert) -> dict[str, Any]:
-    """What a template of JSON_KINDS makes of an alert."""
+    """Render an alert by a template of JSON_KINDS."""
     document: dict[str, Any] = json.loads(_template(f"{kind}.json.jinja2").render(view_of(alert)))
     return document
 
 
 def render_lines(kind: str, alert: Alert) -> tuple[str, str]:
-    """What a template of LINE_KINDS makes of an alert: its first line, which is the subject, and the text below it."""
+    """Render an alert by a template of LINE_KINDS: its first line, which is the subject, and the text below it."""
     subject, _, body = _template(f"{kind}.txt.jinja2").render(view_of(alert)).partition("\n")
     return subject.strip(), body.strip() + "\n"
 
 
 def new_environment() -> ImmutableSandboxedEnvironment:
-    """Where templates are rendered."""
+    """Return the environment in which templates are rendered."""
     environment = ImmutableSandboxedEnvironment(
         loader=PackageLoader("tallystick.alerting", "templates"),
         undefined=StrictUndefined,

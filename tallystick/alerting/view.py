@@ -1,4 +1,4 @@
-"""What a person is told of an alert, as plain data that templates write out. Pure.
+"""The content of an alert for a person, as plain data that templates write out. Pure.
 
 Everything in it is text, or made of it: no object, no number that a template could round, nothing that was not meant
 to leave the house.

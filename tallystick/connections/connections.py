@@ -36,7 +36,7 @@ _JAAS = {
 
 @dataclass(frozen=True)
 class KafkaSettings:
-    """How to reach a cluster, in librdkafka's words; the same for the three clients that read it."""
+    """The way to reach a cluster, in librdkafka's words; the same for the three clients that read it."""
 
     settings: Mapping[str, str] = field(repr=False)
 
@@ -101,7 +101,7 @@ class HttpAccount:
 
 @dataclass(frozen=True)
 class Connections:
-    """What one run may reach.
+    """The connections of one run.
 
     ledger_dsn: a PostgreSQL URI; for a ledger of kind jdbc what `jdbc_settings` reads, for input topics the JSON of
     librdkafka settings; empty without a connection.
@@ -180,18 +180,20 @@ def store_dsn(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def artifacts_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where reports, Data Docs and Parquet files go."""
+    """Return the folder for reports, Data Docs and Parquet files."""
     return Path(environment.get("TALLYSTICK_ARTIFACTS_DIR") or "build/artifacts")
 
 
 def runbook_links(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Where a topic's page lies, as `deliver_pending` fills it in: below an address, or else in this repository."""
+    """Return the address of a class's page, as `deliver_pending` fills it in: below an address, or in
+    this repository.
+    """
     base = environment.get("TALLYSTICK_RUNBOOKS_URL") or "docs/runbooks"
     return {"runbook": f"{base.rstrip('/')}/{{alert}}.md"}
 
 
 def connection_text(connection_id: str, environment: Mapping[str, str] = os.environ) -> str:
-    """What the environment says of a connection, as it stands there. Raises ConnectionNotGiven."""
+    """Return the text of a connection in the environment. Raises ConnectionNotGiven."""
     name = environment_variable(connection_id)
     if not environment.get(name):
         raise ConnectionNotGiven(f"connection {connection_id}: expected the environment variable {name}")

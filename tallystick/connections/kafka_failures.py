@@ -1,4 +1,5 @@
-"""Why a cluster lets us not in, in a sentence with what to do: librdkafka is asked, which says what kafka-python logs.
+"""The reason why a cluster cannot be reached, in a sentence with advice. Asks librdkafka, which says what kafka-python
+logs.
 
 Asked only after kafka-python has given up; reads nothing, and never has a password in what it says.
 """

@@ -63,7 +63,7 @@ _SYSTEMS_CAS = "system"
 
 
 def as_asked(dsn: str) -> dict[str, str]:
-    """What an address asks of libpq, by its parameters: the address's own, and those of the environment (PGSSLMODE).
+    """Return the parameters of an address for libpq: the address's own, and those of the environment (PGSSLMODE).
 
     Said outright, so that an executor with another environment asks the same. Raises ConnectionNotGiven, without value.
     """
@@ -84,7 +84,9 @@ def as_asked_of_psycopg(url: URL) -> dict[str, str]:
 
 
 def proves_server(asked: Mapping[str, str]) -> bool:
-    """Does libpq hold the server to its certificate? With a file of CAs also where sslmode is only require."""
+    """Return whether libpq checks the server's certificate. With a file of CAs it does so also where sslmode is only
+    require.
+    """
     mode = asked.get("sslmode")
     if mode != "require":
         return mode in ("verify-ca", "verify-full")
@@ -105,7 +107,7 @@ def with_settings(asked: Mapping[str, str], *settings: str) -> dict[str, str]:
 
 
 def jdbc_options(asked: Mapping[str, str]) -> dict[str, str]:
-    """What `as_asked` says, as options of Spark's JDBC source: set on the reader, so that no secret reaches argv.
+    """Return `as_asked` as options of Spark's JDBC source: set on the reader, so that no secret reaches argv.
 
     Raises ConnectionNotGiven with the parameter that Spark's driver cannot be told, and what to do.
     """

@@ -1,4 +1,4 @@
-"""What it means that PostgreSQL does not let us in, and what to do about it. Decides nothing.
+"""The reasons why PostgreSQL refuses a connection, and what to do about each. Decides nothing.
 
 libpq says what happened, in the server's words or its own; these are the sentences that go behind them.
 """
@@ -38,5 +38,5 @@ _TO_DO = (
 
 
 def what_to_do(said: str) -> str:
-    """What goes behind libpq's words: a semicolon and a sentence, or nothing for what has none here."""
+    """Return the advice behind libpq's words: a semicolon and a sentence, or nothing for unknown words."""
     return next((f"; {to_do}" for part, to_do in _TO_DO if part in said), "")

@@ -1,4 +1,4 @@
-"""What a contract says of alerts: where they go, and how loudly."""
+"""The contract's section on alerts: where they go, and how loudly."""
 
 from enum import StrEnum
 from pathlib import PurePosixPath
@@ -11,7 +11,7 @@ from tallystick.model.finding_names import BreakClass
 
 
 class Severity(StrEnum):
-    """How loudly on-call is told; the words of PagerDuty's Events API v2."""
+    """The severity of an alert; the words of PagerDuty's Events API v2."""
 
     INFO = "info"
     WARNING = "warning"
@@ -20,7 +20,7 @@ class Severity(StrEnum):
 
 
 class AlertSinkSection(ContractPart):
-    """Where an alert is delivered. Addresses and secrets stand in the connection only."""
+    """The place to which an alert is delivered. Addresses and secrets stand in the connection only."""
 
     kind: Literal["webhook", "file", "pagerduty", "alertmanager", "slack", "email", "apprise"]
     """webhook: HTTP POST of JSON, signed where the connection has a secret. file: one JSON line appended. apprise:
@@ -51,7 +51,7 @@ def _article(kind: str) -> str:
 
 
 class AlertRules(ContractPart):
-    """Who hears of a break, and how loudly."""
+    """The receivers of alerts about a break, and their severity."""
 
     sinks: tuple[AlertSinkSection, ...] = Field(default=(), max_length=8)
     """Every sink gets every alert."""

@@ -1,4 +1,4 @@
-"""What a changed contract does to books that were begun under another one: to each open item, and to what was judged.
+"""The effect of a changed contract on the books begun under another one: on each open item, and on judged windows.
 
 Decides field by field: kept, re-evaluated or refused. With a refused change no sample is taken, no cut made and
 none judged: the old contract goes on, or a new one begins under a new name. Sees a connection's id, not where it is.
@@ -20,7 +20,7 @@ class ContractChangeRefused(TallystickError):
 
 
 class ChangeEffect(StrEnum):
-    """What a change does. Stored verdicts stay in every case."""
+    """The effect of a change. Stored verdicts stay in every case."""
 
     KEPT = "kept"
     """Nothing that was judged, or is to be, comes out otherwise."""

@@ -1,4 +1,4 @@
-"""What a contract says of repairs: of which classes, how, and up to which caps."""
+"""The contract's section on repairs: of which classes, how, and up to which caps."""
 
 from typing import Annotated, Literal, Self
 
@@ -22,7 +22,7 @@ from tallystick.model.finding_names import BreakClass
 
 
 class LedgerPost(ContractPart):
-    """How an event becomes rows of the ledger: columns only, no SQL."""
+    """The rows of the ledger that an event becomes: columns only, no SQL."""
 
     connection: Name
     """Id of the Airflow connection (type postgres) whose role may INSERT into ledger.table and into actions_table."""
@@ -51,7 +51,7 @@ class LedgerPost(ContractPart):
 
 
 class DagTrigger(ContractPart):
-    """Which breaks are handed to a DAG of yours, that knows how to repair them."""
+    """The breaks that are passed to a DAG of yours, which can repair them."""
 
     connection: Name
     """Id of the connection (type http) to Airflow's REST API: its address, and login and password of an account that
@@ -62,7 +62,7 @@ class DagTrigger(ContractPart):
 
 
 class CompensationRules(ContractPart):
-    """What may be repaired. Absent: nothing."""
+    """The repairs that are allowed. Absent: none."""
 
     classes: tuple[BreakClass, ...] = ()
     """Only these classes are repaired; at least one, or trigger, or abort_hanging_transactions. What is missing in the

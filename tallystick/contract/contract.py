@@ -40,7 +40,7 @@ class ContractRefused(TallystickError):
 
 
 class KafkaSide(ContractPart):
-    """Where the topics are."""
+    """The cluster of the topics."""
 
     connection: Name
     """Id of the Airflow connection (type kafka; librdkafka settings in its extra)."""
@@ -231,7 +231,7 @@ class Contract(ContractPart):
 
     @property
     def actions_table(self) -> str | None:
-        """Where ids of actions that posted stand; None: it posts nothing."""
+        """Return the table with the ids of actions that posted; None: it posts nothing."""
         post = self.compensation.post if self.compensation else None
         return post.actions_table if post else None
 
@@ -261,7 +261,7 @@ class Contract(ContractPart):
 
     @property
     def rows_keep_sign(self) -> bool:
-        """Does a row that takes one back have that one's amount, and not the same with the other sign?"""
+        """Return whether a row that takes one back has the same amount, without the other sign."""
         return self.compensation is not None and self.compensation.reversal == "column"
 
     @property
@@ -277,7 +277,7 @@ class Contract(ContractPart):
 
     @property
     def longest_grace(self) -> timedelta:
-        """What the grace may become, where the contract lets it be measured."""
+        """Return the longest grace, where the contract lets it be measured."""
         seconds = self.grace_cap_seconds if self.ledger.columns.written_at else self.partner_grace_seconds
         return timedelta(seconds=seconds)
 
@@ -287,7 +287,7 @@ class Contract(ContractPart):
 
     @property
     def verdict_timeout(self) -> timedelta:
-        """From a window's end to the moment its verdict is overdue."""
+        """Return the time from a window's end to the moment its verdict is overdue."""
         return self.settle_timeout + timedelta(seconds=self.verdict_within_seconds)
 
     @property

@@ -1,4 +1,4 @@
-"""What a contract says of events: which keys of the payload carry what, of an output and of an input."""
+"""The contract's section on events: the payload's keys, of an output and of an input."""
 
 from enum import StrEnum
 from typing import Annotated, Self
@@ -9,7 +9,7 @@ from tallystick.contract.field_types import AmountUnit, ContractPart, PayloadFie
 
 
 class PayloadKey(StrEnum):
-    """What an event carries to be known by."""
+    """A key of the payload that an event is identified by."""
 
     MATCH_KEY = "match_key"
     TRANSACTION_KEY = "transaction_key"
@@ -17,7 +17,7 @@ class PayloadKey(StrEnum):
 
 
 class EventFields(ContractPart):
-    """Which keys of the JSON payload carry what."""
+    """The keys of the JSON payload."""
 
     match_key: PayloadField = "event_id"
     """Identifies the event; pairs with the ledger's match_key. The compared fields are no part of it."""
@@ -59,7 +59,7 @@ class EventFields(ContractPart):
 
 
 class InputFields(ContractPart):
-    """Which keys of an input event carry what, where they differ from the output's (`event`)."""
+    """The keys of an input event, where they differ from the output's (`event`)."""
 
     match_key: PayloadField | None = None
     """Pairs with the output's match_key."""

@@ -37,7 +37,7 @@ def _is_currency(code: str) -> str:
 
 
 def is_cron(expression: str) -> bool:
-    """Is it a cron expression of five fields?"""
+    """Return whether the text is a cron expression of five fields."""
     return len(expression.split()) == 5 and croniter.is_valid(expression)
 
 

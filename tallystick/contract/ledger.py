@@ -1,4 +1,4 @@
-"""What a contract says of the ledger's side: its kind, its place, its columns, and which of these go together."""
+"""The contract's section on the ledger: its kind, its place, its columns, and which of these go together."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -10,7 +10,7 @@ from tallystick.contract.field_types import AmountUnit, ColumnName, ContractPart
 
 
 class LedgerColumns(ContractPart):
-    """Which columns of the ledger's table carry what; same words as the event's fields."""
+    """The columns of the ledger's table; same words as the event's fields."""
 
     row_id: ColumnName = "entry_id"
     """The table's own key, shown as evidence."""
@@ -164,34 +164,34 @@ class LedgerSection(ContractPart):
 
     @property
     def place(self) -> str:
-        """What is read there, in a word."""
+        """Return in a word what is read there."""
         return self.table or ", ".join(self.topics)
 
     @property
     def by_xmin(self) -> bool:
-        """Is a row's position 32 bits of the id of the transaction that wrote it last?"""
+        """Return whether a row's position is 32 bits of the id of the transaction that wrote it last."""
         return self.kind == "postgres" and self.slice_by == "xmin"
 
     @property
     def rows_change(self) -> bool:
-        """May a later slice hold a row that an earlier one held, and that says something else since? By xmin and by a
-        moment of change. What a file says is said by another file again, or it is another row.
+        """Return whether a later slice may hold a changed row of an earlier one: by xmin and by a moment of change. A
+        row of a file comes again in another file, or it is another row.
         """
         return self.kind in ("postgres", "jdbc")
 
     @property
     def waits_by_rule(self) -> bool:
-        """Is what waits behind the horizon held back by the contract's own rule, and by nobody's transaction?"""
+        """Return whether the contract's own rule holds back what is behind the horizon, and no transaction does."""
         return self.kind in ("jdbc", "parquet")
 
     @property
     def overlap_text(self) -> str:
-        """In words. Unit: values of an integer, seconds of a timestamp."""
+        """Return the overlap in words. Unit: values of an integer, seconds of a timestamp."""
         return f"{self.overlap} on {self.order_by}"
 
     @property
     def guarantee(self) -> str:
-        """By what it is sliced and how strong that is, in short; the report says it in full."""
+        """Say in short how it is sliced and how strong that is; the report says it in full."""
         return {
             "postgres": f"by horizon ({self.slice_by}): "
             + (
@@ -204,7 +204,7 @@ class LedgerSection(ContractPart):
 
     @property
     def positions(self) -> str:
-        """What the ledger's positions are, in words."""
+        """Say in words what the ledger's positions are."""
         return {
             "postgres": "transaction ids",
             "jdbc": f"values of {self.order_by}",

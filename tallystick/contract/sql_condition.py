@@ -1,4 +1,5 @@
-"""Is a contract's `where` one condition about a row, and nothing beside it? Parsed, never run and never rewritten.
+"""The check that a contract's `where` is one condition about a row and nothing more. Parsed, never run and never
+rewritten.
 
 Kept out: several statements, what does not end where its text does, comments, placeholders, questions to other tables.
 Not kept out: functions, whatever they do. No parser knows what a function of somebody's database does.
@@ -22,7 +23,9 @@ EXPECTED = "expected one SQL condition about the row, such as side = 'credit'"
 
 
 def why_no_condition(text: str, databases: Iterable[str]) -> str | None:
-    """What speaks against it in all of these databases, by SQLAlchemy's names; None where one of them takes it."""
+    """Return why it is no condition in any of these databases, by SQLAlchemy's names; None where one of
+    them takes it.
+    """
     reasons = [_why_not(text, DIALECTS.get(name, "")) for name in databases]
     return None if None in reasons else reasons[0]
 

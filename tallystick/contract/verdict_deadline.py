@@ -1,4 +1,4 @@
-"""When a window's verdict is due, and whether one is overdue. Pure: who asks reads the store and the clock."""
+"""The deadline of a window's verdict, and whether one is overdue. Pure: the caller reads the store and the clock."""
 
 from datetime import datetime
 
@@ -16,13 +16,15 @@ def verdict_due_utc(contract: Contract, *, window_end_utc: datetime, begun_utc: 
 
 
 def next_verdict_due_utc(contract: Contract, *, judged_until_utc: datetime, begun_utc: datetime) -> datetime:
-    """When the verdict of the window that follows the newest judged one is due. Its end is the schedule's next tick."""
+    """Return when the verdict of the window after the newest judged one is due. That window ends at the schedule's next
+    tick.
+    """
     next_end_utc = next_firing(contract.schedule, judged_until_utc)
     return verdict_due_utc(contract, window_end_utc=next_end_utc, begun_utc=begun_utc)
 
 
 def is_overdue(contract: Contract, *, judged_until_utc: datetime, begun_utc: datetime, now_utc: datetime) -> bool:
-    """Should there be a verdict of the window that follows the newest judged one?
+    """Return whether there should be a verdict of the window after the newest judged one.
 
     So after an outage the books are overdue until all that was missed is caught up.
     """

@@ -1,4 +1,4 @@
-"""What a contract's sides and the verdict store are called in lineage, by the naming rules of OpenLineage. Pure.
+"""The names of a contract's sides and of the verdict store in lineage, by the naming rules of OpenLineage. Pure.
 
 Host, port and name only: no account, no secret.
 """
@@ -47,7 +47,7 @@ def ledger_side(contract: Contract, connections: Connections) -> tuple[DatasetNa
 
 
 def store_tables(store_dsn: str) -> tuple[DatasetName, ...]:
-    """Where a run's verdict and breaks are kept."""
+    """Return the tables that keep a run's verdict and breaks."""
     return _tables(make_url(store_dsn), [str(verdict), str(item_break)])
 
 

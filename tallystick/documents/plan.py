@@ -28,6 +28,6 @@ def plan_document(plan: Plan) -> dict[str, Any]:
 
 
 def conf_of(plan: Plan, item: PlanItem) -> dict[str, Any]:
-    """What a DAG gets: the plan with this break alone, under the id and hash of the plan that was approved."""
+    """Return a DAG's conf: the plan with this break alone, under the id and hash of the plan that was approved."""
     alone = plan_document(replace(plan, items=(item,), aborts=(), left_out=()))
     return alone | {"plan_id": str(plan.plan_id), "plan_hash": plan.plan_hash}

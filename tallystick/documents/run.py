@@ -88,7 +88,7 @@ def _negative(breaks: Iterable[Break]) -> dict[str, int]:
 
 
 def verdict_event_document(run: StoredRun) -> dict[str, Any]:
-    """What other DAGs are told of a verdict: figures, no keys of events."""
+    """Return a verdict for other DAGs: figures, no keys of events."""
     result, figures = run.result, run.result.figures
     return {
         "run": f"{result.contract}/{result.cut_n}",
@@ -167,7 +167,7 @@ def story_document(told: ToldBreak) -> dict[str, Any]:
 
 
 def written_off_document(done: BreakWrittenOff) -> dict[str, Any]:
-    """What a write-off changed."""
+    """Return the changes of a write-off."""
     return {
         "break_id": str(done.item_break.break_id),
         "class": str(done.item_break.break_class),
@@ -199,7 +199,7 @@ def alert_document(alert: Alert) -> dict[str, Any]:
 
 
 def attempt_document(sink: str, attempt: Attempt) -> dict[str, Any]:
-    """What came of sending one alert to one sink."""
+    """Return the result of sending one alert to one sink."""
     return {"sink": sink, "delivered": attempt.delivered, "detail": attempt.detail}
 
 

@@ -1,7 +1,7 @@
-"""What other programs may rely on in our JSON: an alert as it is sent, a run as `tallystick show --json` prints it and
-on one line as `runs` and `watch` do, a break inside one and its story as `explain` tells it, a plan as
-`tallystick compensation plan --json` prints it and DAGs get it, and what an asset event in Airflow says of a run.
-`python -m tallystick.documents.schema` writes docs/schemas/.
+"""The JSON that other programs may rely on: an alert as it is sent, a run as `tallystick show --json` prints it and on
+one line as `runs` and `watch` do, a break inside one and its story as `explain` tells it, a plan as `tallystick
+compensation plan --json` prints it and DAGs get it, and an asset event in Airflow about a run. `python -m
+tallystick.documents.schema` writes docs/schemas/.
 
 A key that is added does not change a version; one that goes, or means something else, does.
 
@@ -79,7 +79,7 @@ class BreakDocument(_Document):
 
 
 class DoubtDocument(_Document):
-    """Why a run could not prove the books."""
+    """A reason why a run could not prove the books."""
 
     doubt: Doubt
     """Its name."""
@@ -90,7 +90,7 @@ class DoubtDocument(_Document):
 
 
 class NoticeDocument(_Document):
-    """What a run saw and tells, and what changes no verdict."""
+    """An observation that changes no verdict."""
 
     notice: Notice
     """Its name."""
@@ -202,7 +202,7 @@ class ParagraphDocument(_Document):
 
 
 class LifeStepDocument(_Document):
-    """What became of an item of a break."""
+    """A change of an item of a break."""
 
     cut: Count
     """Whose run wrote it; for what a person did, the newest cut of then."""
@@ -339,7 +339,7 @@ class AbortDocument(_Document):
 
 
 class LeftOutDocument(_Document):
-    """What the plan does nothing about."""
+    """A break that the plan leaves out."""
 
     break_id: UUID | None
     """null: a hanging transaction."""
@@ -350,7 +350,7 @@ class LeftOutDocument(_Document):
 
 
 class PlanDocument(_Document):
-    """What one approval stands for; as a DAG's conf, the part of it that is about one break."""
+    """The actions that one approval allows; as a DAG's conf, the part of it that is about one break."""
 
     schema_version: Literal[1]
     """Of this document."""

@@ -1,4 +1,4 @@
-"""Whom the files of a run are for: their owner alone, or a group with it; never everybody, whatever the umask.
+"""The rights of the files of a run: for their owner alone, or a group with it; never for everybody, whatever the umask.
 
 What lies below TALLYSTICK_ARTIFACTS_DIR names keys and money. A file is shared with a group where that may write into
 its folder, so that who writes into a folder that another process made need not be told.

@@ -1,4 +1,4 @@
-"""Who sits at the command line, as the operating system says: by user id, whatever the environment claims."""
+"""The person at the command line, as the operating system says: by user id, whatever the environment claims."""
 
 import os
 import pwd
@@ -22,7 +22,7 @@ AT_TERMINAL = "terminal"
 
 
 def at_terminal(terminal: Terminal | None) -> dict[str, dict[str, str]]:
-    """What the detail of such a line has beside the rest; {} where no command line wrote it."""
+    """Return the further detail of such a line in the trail; {} where no command line wrote it."""
     return {AT_TERMINAL: terminal.as_json()} if terminal else {}
 
 

@@ -33,7 +33,7 @@ def tail_of(offsets: OffsetRange) -> OffsetRange:
 
 
 def span_of(anchors: Sequence[BatchFingerprint], *, log_start: int) -> OffsetRange | None:
-    """Where anchors of one partition lie, oldest first, without those that retention has reached."""
+    """Return where fingerprints of one partition lie, oldest first, without those that retention has reached."""
     kept = _kept(anchors, log_start=log_start)
     if not kept:
         return None

@@ -1,4 +1,4 @@
-"""What stands above a partition's LSO: whose events, how many and how much, and whose transaction holds them back.
+"""The events above a partition's LSO: whose, how many and how much, and the transaction that holds them back.
 
 For people: nothing is judged by it. Reads uncommitted, up to a limit a partition.
 """

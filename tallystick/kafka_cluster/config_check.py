@@ -1,4 +1,4 @@
-"""Can the promise be kept at all? Every setting that exactly-once rests on, held against what this contract needs.
+"""The config check: every setting that exactly-once depends on, compared with what this contract needs.
 
 Pure rules over what a run or the command line has read. A setting that nobody could read is unknown, never ok; one at
 risk has broken nothing yet.
@@ -33,7 +33,7 @@ _FENCINGS_MIN, _FENCED_SHARE = 3, 10
 
 
 class CheckResult(StrEnum):
-    """Does a setting keep what the promise needs?"""
+    """The answer whether a setting keeps what exactly-once needs."""
 
     OK = "ok"
     AT_RISK = "at risk"
@@ -84,7 +84,9 @@ def posture(
 
 
 def reconciliation_horizon(contract: Contract) -> timedelta:
-    """How long a record must stay readable: the schedule's longest interval, the settling, and the partner's grace."""
+    """Return how long a record must stay readable: the schedule's longest interval, the settling, and the partner's
+    grace.
+    """
     return longest_interval(contract.schedule, contract.start_date) + contract.settle_timeout + contract.longest_grace
 
 
@@ -238,7 +240,9 @@ def _transactions(contract: Contract, broker: BrokerSettings | None) -> Iterator
 
 
 def longest_pause(contract: Contract) -> timedelta:
-    """Between two uses of a producer: the schedule's longest interval, and a repair's wait for its approval."""
+    """Return the longest time between two uses of a producer: the schedule's longest interval, and a repair's wait for
+    its approval.
+    """
     approval = contract.compensation.approval_timeout_seconds if contract.compensation else 0
     return max(longest_interval(contract.schedule, contract.start_date), timedelta(seconds=approval))
 

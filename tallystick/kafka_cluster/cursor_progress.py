@@ -1,4 +1,4 @@
-"""Where the cursor of a held side has been, cut after cut: does it move, and does what waits behind it grow? Pure.
+"""The cursor of a held side, cut after cut: whether it moves, and whether the data behind it grows. Pure.
 
 What waits runs from the cursor to the mark: the high watermark, or the ledger's high mark, at the window's end. Where a
 cut is whole nothing waits, however busy the topic; an idle one has no mark above its cursor.
@@ -32,12 +32,12 @@ class Trail:
 
     @property
     def windows_stopped(self) -> int:
-        """How many windows in a row, up to this one, were held and moved the cursor by nothing."""
+        """Return how many windows in a row, up to this one, were held and did not move the cursor."""
         return _newest_in_a_row(self.positions, lambda before, now: now.waits > 0 and now.cursor == before.cursor)
 
     @property
     def windows_growing(self) -> int:
-        """How many windows in a row, up to this one, ended with more behind the cursor than the one before."""
+        """Return how many windows in a row, up to this one, ended with more behind the cursor than the one before."""
         return _newest_in_a_row(self.positions, lambda before, now: now.waits > before.waits)
 
 

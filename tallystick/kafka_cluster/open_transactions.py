@@ -1,4 +1,4 @@
-"""Which producer transactions are open on a partition, and what their coordinators know of them.
+"""The producer transactions that are open on a partition, and what their coordinators know of them.
 
 From the partition outward: a coordinator's own list misses what hangs. Source: KIP-664.
 """
@@ -44,7 +44,7 @@ class OpenTransaction:
 
     @property
     def will_end(self) -> bool:
-        """Does a coordinator still owe this partition a marker?"""
+        """Return whether a coordinator still owes this partition a marker."""
         return self.lists_partition and self.coordinator_state in _WILL_WRITE_A_MARKER
 
     @property

@@ -1,4 +1,4 @@
-"""When may retention take what no run has read? A forecast from the batch at each slice's end."""
+"""The time at which retention may take what no run has read. A forecast from the batch at each slice's end."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -16,7 +16,7 @@ _LAST_MS = 253_402_300_800_000
 def read_unread_expiry(
     fetch: Fetch, topic_slice: TopicSlice, now: PartitionSnapshot, settings: TopicSettings | None
 ) -> UnreadExpiry | None:
-    """None where nothing is unread, or nothing expires by time.
+    """Return when unread data may expire; None where nothing is unread, or nothing expires by time.
 
     retention.ms counts from the newest timestamp of a segment, so a batch cannot expire before its own has passed;
     segments only delay that. Source: KIP-32. retention.bytes cannot be foreseen.

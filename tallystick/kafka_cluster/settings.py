@@ -1,4 +1,4 @@
-"""What the cluster promises: how the topics are configured and replicated, and what transactional producers may do.
+"""The settings of the cluster: how topics are configured and replicated, and what transactional producers may do.
 
 Asked with every run. Decides nothing: the posture rules and the classes do.
 """
@@ -43,7 +43,7 @@ def read_topic_settings(admin: KafkaAdminClient, topics: Sequence[str]) -> tuple
 
 
 def read_broker_settings(admin: KafkaAdminClient) -> BrokerSettings | None:
-    """As the first broker has them; None where this client may not describe them. Raises BrokerUnreachable."""
+    """Read the first broker's settings; None where this client may not describe them. Raises BrokerUnreachable."""
     try:
         first = min(broker["broker_id"] for broker in admin.describe_cluster()["brokers"])
         resource = ConfigResource(ConfigResourceType.BROKER, str(first), _BROKER_KEYS)

@@ -32,7 +32,7 @@ def read_cluster(
     partitions_before: tuple[PartitionSnapshot, ...],
     earlier: ClusterState,
 ) -> ClusterState:
-    """Of those topics of a cut that lie there. earlier: what the run before saw.
+    """Read the state of those topics of a cut that this cluster has. earlier: what the run before saw.
 
     Raises BrokerUnreachable, OffsetNotInLog.
     """
@@ -72,7 +72,7 @@ def read_clusters(
     partitions_before: tuple[PartitionSnapshot, ...],
     earlier: ClusterState,
 ) -> ClusterState:
-    """What each client says of its topics, together; the brokers' settings are those of the first, the outputs'."""
+    """Read the state of each client's topics, together; the brokers' settings are those of the first, the outputs'."""
     first, *others = (
         read_cluster(admin, contract, topics, cut, partitions_before=partitions_before, earlier=earlier)
         for admin, topics in clusters
@@ -97,7 +97,7 @@ _OF_EACH_CLUSTER = (
 def first_sights(
     open_transactions: Iterable[OpenTransaction], earlier: Iterable[FirstSight], *, now_utc: datetime
 ) -> tuple[FirstSight, ...]:
-    """When each of these was first seen open: by an earlier run in a row of them, else now."""
+    """Return when each of these was first seen open: by an earlier run in a row of them, or now."""
     known = {(one.topic_partition, one.producer_id, one.kafka_offset_start): one for one in earlier}
     seen_now = (
         FirstSight(

@@ -1,4 +1,4 @@
-"""What stood around a cut when it was judged first: settings, open transactions, bounds, what an earlier run had seen.
+"""The state of the cluster around a cut when it was first judged: settings, open transactions, bounds, earlier sights.
 
 Not a function of the cut, so it is stored with the verdict and read back when the cut is judged again. Decides nothing.
 """
@@ -48,7 +48,7 @@ class TopicSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerSettings:
-    """What transactional producers are promised. transaction_version: the finalized feature, 0 if unknown."""
+    """The brokers' settings for transactional producers. transaction_version: the finalized feature, 0 if unknown."""
 
     transaction_max_timeout_ms: int
     transactional_id_expiration_ms: int
@@ -58,7 +58,7 @@ class BrokerSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerProof:
-    """How one connection goes over the network, by the setting that says so. value "": nobody could tell.
+    """The protection of one connection on the network, by the setting that says so. value "": not known.
 
     proven: the server proves who it is, and nobody can read along. is_local: it lies on this very machine.
     """
@@ -90,7 +90,7 @@ class BlockedEvents:
 
 @dataclass(frozen=True, kw_only=True)
 class BatchFingerprint:
-    """What identifies a batch that a run has read. The checksum covers its records, not its place."""
+    """The identity of a batch that a run has read. The checksum covers its records, not its place."""
 
     topic_partition: TopicPartition
     kafka_offset_start: int
@@ -101,7 +101,9 @@ class BatchFingerprint:
 
     @property
     def content(self) -> tuple[int, int, int]:
-        """What may never change. The same bytes under a later leader epoch are the same records, sent again."""
+        """Return the part that may never change. The same bytes under a later leader epoch are the same records, sent
+        again.
+        """
         return (self.kafka_offset_start, self.kafka_offset_end, self.crc32c)
 
 
@@ -118,7 +120,7 @@ class RewrittenBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class UnreadExpiry:
-    """When retention may take the first offset that no cut has read."""
+    """The time at which retention may take the first offset that no cut has read."""
 
     topic_partition: TopicPartition
     kafka_offset: int
@@ -139,7 +141,8 @@ class ExecutedAction:
 
 @dataclass(frozen=True, kw_only=True)
 class CursorPosition:
-    """Where a cut ended on one side, and the mark that it was to reach. topic_partition None: the ledger.
+    """The position at which a cut ended on one side, and the mark that it was to reach. topic_partition None: the
+    ledger.
 
     Unit: log positions, or database transaction ids.
     """
@@ -152,7 +155,7 @@ class CursorPosition:
 
     @property
     def waits(self) -> int:
-        """How much had been written by the window's end and was not read."""
+        """Return how much had been written by the window's end and was not read."""
         return max(0, self.mark - self.cursor)
 
 
@@ -170,7 +173,9 @@ class PositionSums:
 
 @dataclass(frozen=True, kw_only=True)
 class FirstSight:
-    """When a run of this contract first saw a producer transaction open: its age, where no coordinator knows it."""
+    """The time when a run of this contract first saw a producer transaction open: its age, where no coordinator knows
+    it.
+    """
 
     topic_partition: TopicPartition
     producer_id: int
@@ -210,12 +215,16 @@ class ClusterState:
         return next((one for one in self.topic_settings if one.topic == topic), None)
 
     def compacts(self, topic: str) -> bool:
-        """Does it? A topic whose settings nobody may describe is taken not to: then a hole in it is unexplained."""
+        """Return whether the topic compacts. One whose settings are not known is taken not to: then a hole in it is
+        unexplained.
+        """
         settings = self.settings_of(topic)
         return settings is not None and settings.compacts
 
     def may_hide_records(self, part: PartitionSnapshot) -> bool:
-        """Are too few replicas in sync for the high watermark to move, and does nobody say how much lies above it?"""
+        """Return whether too few replicas are in sync for the high watermark to move, and how much is above it is not
+        known.
+        """
         settings = self.settings_of(part.topic)
         if settings is None or part.log_end is not None or not part.replicas:
             return False
@@ -225,7 +234,7 @@ class ClusterState:
         return tuple(one for one in self.held_events if one.topic_partition == topic_partition)
 
     def first_seen_utc(self, one: OpenTransaction) -> datetime | None:
-        """When a run of this contract first saw this transaction open; None: no run before has."""
+        """Return when a run of this contract first saw this transaction open; None: no run before has."""
         return next(
             (
                 sight.first_seen_utc
@@ -237,7 +246,7 @@ class ClusterState:
         )
 
     def discontinuity_of(self, cut: Cut, topic_slice: TopicSlice) -> Discontinuity | None:
-        """Did the log go on where the slice ends, when the cut was made and before it was read?"""
+        """Return why the log did not continue where the slice ends, when the cut was made or before it was read."""
         part = topic_slice.offsets.topic_partition
         stood = (one for one in (topic_slice.snapshot, self._before.get(part)) if one and one.topic_partition == part)
         return next((why for one in stood if (why := discontinuity(cut, one))), None)

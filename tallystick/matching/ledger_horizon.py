@@ -19,7 +19,7 @@ def is_behind_horizon(row: LedgerRow, ledger_slice: LedgerSlice) -> bool:
 
 
 def locate_row(row: LedgerRow, ledger_slice: LedgerSlice) -> LookupHit:
-    """A row's place by its position."""
+    """Locate a row by its position."""
     if row.position < ledger_slice.baseline_position:
         place = RecordLocation.BEFORE_BASELINE
     elif row.position < ledger_slice.position_start:

@@ -29,7 +29,9 @@ class AckedOffset:
 
 
 def acks_of(rows: Iterable[LedgerRow], legs: Mapping[str, str]) -> tuple[AckedOffset, ...]:
-    """What rows hold as acknowledged, on the topic of the row's leg. A negative offset is nothing: acks=0 gives it."""
+    """Return the acknowledgements that rows hold, on the topic of the row's leg. A negative offset is none: acks=0
+    gives it.
+    """
     return tuple(
         AckedOffset(
             match_key=row.match_key,

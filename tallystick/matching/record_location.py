@@ -105,7 +105,7 @@ def needs_input(
 
 
 def locate_input(record: LogRecord, cut: Cut, baseline: Cut) -> LookupHit:
-    """An input's place by its offset. One whose transaction is open may still be committed: beyond the cut."""
+    """Locate an input by its offset. One whose transaction is open may still be committed: beyond the cut."""
     seen = locate_record(record, cut, baseline)
     part = record.topic_partition
     return replace(
@@ -123,7 +123,7 @@ def locate_record(
     legs: Collection[str] | None = None,
     open_transactions: Iterable[OpenTransaction] = (),
 ) -> LookupHit:
-    """A record's place by its offset; what was aborted has no place but that.
+    """Locate a record by its offset; an aborted one has no other location than that.
 
     legs: the topics of the contract's legs; what is committed on another one strays. open_transactions: those that
     were open when the record was found undecided; one that merely lies behind such a transaction is not open.

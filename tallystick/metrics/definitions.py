@@ -1,4 +1,4 @@
-"""What a monitoring system is told of the books: names, units, labels and values. Pure.
+"""The metrics for a monitoring system: names, units, labels and values. Pure.
 
 Labels are names that a person wrote down or that the code knows: contracts, sinks, verdicts, classes, ages and ISO 4217
 codes. No id, no key and no text of a payload is one, so how many series there are does not depend on what events say.
@@ -25,7 +25,7 @@ AGES = tuple(zip(("under_1h", "1h_to_1d", "1d_to_7d", "over_7d"), (end for _, en
 
 
 class MetricKind(StrEnum):
-    """How a value moves: freely, or only up."""
+    """The way in which a value moves: freely, or only up."""
 
     GAUGE = "gauge"
     COUNTER = "counter"

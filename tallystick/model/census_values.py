@@ -1,4 +1,4 @@
-"""What the census counted in one partition."""
+"""The counts of the census of one partition."""
 
 from dataclasses import dataclass
 

@@ -55,7 +55,7 @@ class PartitionSnapshot:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedPart:
-    """How far cuts with a verdict have read one partition. kafka_offset_end: exclusive."""
+    """The position up to which cuts with a verdict have read one partition. kafka_offset_end: exclusive."""
 
     topic_id: str
     kafka_offset_end: int
@@ -78,7 +78,9 @@ class LedgerSnapshot:
 
     @property
     def keeps_history(self) -> bool:
-        """Does the server keep a timeline and a log, so that neither its horizon nor its ids ever fall back?"""
+        """Return whether the server keeps a timeline and a log, so that neither its horizon nor its ids
+        ever fall back.
+        """
         return self.timeline > 0
 
     @property
@@ -133,12 +135,12 @@ class TopicSlice:
 
     @property
     def held_by_replication(self) -> bool:
-        """Do some of its records lie where no consumer sees them, since too few replicas have them?"""
+        """Return whether some of its records are invisible to consumers, since too few replicas have them."""
         return self.held and self.snapshot.high_watermark < self.mark
 
     @property
     def held_by_transaction(self) -> bool:
-        """Do some lie behind a producer transaction that is open?"""
+        """Return whether some are behind an open producer transaction."""
         return self.held and self.snapshot.lso < min(self.mark, self.snapshot.high_watermark)
 
     @property
@@ -195,7 +197,7 @@ class LedgerSlice:
 
 @dataclass(frozen=True, kw_only=True)
 class Cut:
-    """What one run reads. n = 0 is the baseline: empty slices that say where the contract begins."""
+    """The exact data that one run reads. n = 0 is the baseline: empty slices that say where the contract begins."""
 
     contract: str
     n: int
@@ -217,7 +219,7 @@ class Cut:
 
     @property
     def has_expired(self) -> bool:
-        """Did retention take any of its offsets before they were read?"""
+        """Return whether retention took any of its offsets before they were read."""
         return any(part.expired for part in self.topic_slices)
 
     def slice_of(self, topic_partition: TopicPartition) -> TopicSlice | None:
@@ -250,7 +252,9 @@ def choose_sample(samples: Sequence[Sample], *, window_end_utc: datetime) -> Sam
 
 
 def is_late(sample: Sample, *, window_end_utc: datetime, next_end_utc: datetime) -> bool:
-    """Was the sample taken when a later window had ended too? next_end_utc: of the window after this one."""
+    """Return whether the sample was taken when a later window had ended too. next_end_utc: of the window after this
+    one.
+    """
     return sample.at_utc >= next_end_utc > window_end_utc
 
 
@@ -270,12 +274,12 @@ def mark_by_time(sample: Sample, *, offsets: Mapping[TopicPartition, int], posit
 
 
 def is_failed_over(before: LedgerSnapshot, now: LedgerSnapshot) -> bool:
-    """Does another server or timeline answer? It has its own history behind the point where the two part."""
+    """Return whether another server or timeline answers. It has its own history behind the point where the two part."""
     return (before.system_identifier, before.timeline) != (now.system_identifier, now.timeline)
 
 
 def reuses_ids(before: LedgerSnapshot, now: LedgerSnapshot, *, read_up_to: int) -> bool:
-    """Are ids given out, or were they since `before`, that lie below what had been read up to?
+    """Return whether ids are, or were since `before`, given out below the position that had been read up to.
 
     While a server keeps its history neither its horizon nor its log falls back, a crash included: the horizon is
     flushed before it is used. One that was behind already gave such ids out until it had caught up. Of a ledger without
@@ -290,12 +294,12 @@ def reuses_ids(before: LedgerSnapshot, now: LedgerSnapshot, *, read_up_to: int) 
 
 
 def continues_history(before: LedgerSnapshot, now: LedgerSnapshot, *, read_up_to: int) -> bool:
-    """Is it the same server with the same history, and are its ids above what had been read up to?"""
+    """Return whether it is the same server with the same history, and its ids are above the position read up to."""
     return not is_failed_over(before, now) and not reuses_ids(before, now, read_up_to=read_up_to)
 
 
 class Discontinuity(StrEnum):
-    """Why a partition's log does not go on where a cut ended."""
+    """The reason why a partition's log does not continue where a cut ended."""
 
     RECREATED = "recreated"
     """Its topic was deleted and created again: another topic id, other offsets. Source: KIP-516."""
@@ -304,7 +308,9 @@ class Discontinuity(StrEnum):
 
 
 def discontinuity(cut: Cut, now: PartitionSnapshot) -> Discontinuity | None:
-    """Does this partition go on where the cut ended? One that the cut did not know does, if its topic is the same."""
+    """Return why this partition does not continue where the cut ended. One that the cut did not know does, if its topic
+    is the same.
+    """
     if is_recreated(cut, now):
         return Discontinuity.RECREATED
     read = cut.slice_of(now.topic_partition)
@@ -312,7 +318,7 @@ def discontinuity(cut: Cut, now: PartitionSnapshot) -> Discontinuity | None:
 
 
 def is_recreated(cut: Cut, now: PartitionSnapshot) -> bool:
-    """Has the topic another id than the one that the cut read?"""
+    """Return whether the topic has another id than the one that the cut read."""
     return any(topic_id != now.topic_id for topic_id in cut.topic_ids(now.topic))
 
 

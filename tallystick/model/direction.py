@@ -1,10 +1,10 @@
-"""Which side is written first."""
+"""The direction: which side is written first."""
 
 from enum import StrEnum
 
 
 class Direction(StrEnum):
-    """Which side is written first. The first side is captured last, so that the second cannot be ahead of it.
+    """The side that is written first. It is captured last, so that the second cannot be ahead of it.
 
     topic_to_topic: the ledger's part is played by the input topics, which are written first.
     """
@@ -15,5 +15,5 @@ class Direction(StrEnum):
 
     @property
     def topic_follows(self) -> bool:
-        """Is the topic of the legs written second?"""
+        """Return whether the topic of the legs is written second."""
         return self is not Direction.TOPIC_TO_LEDGER

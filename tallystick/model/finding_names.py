@@ -56,7 +56,7 @@ SURPLUS_CLASSES = frozenset(
 
 
 class Doubt(StrEnum):
-    """Why a run could not prove the books. Each makes the verdict INCONCLUSIVE at least."""
+    """A reason why a run could not prove the books. Each makes the verdict INCONCLUSIVE at least."""
 
     BASELINE = "baseline"
     CUT_CLOSED = "cut_closed"
@@ -86,7 +86,7 @@ class Doubt(StrEnum):
 
 
 class Notice(StrEnum):
-    """What a run saw and tells, and what changes no verdict: what Kafka allows, and what is about to go wrong."""
+    """An observation that changes no verdict: something that Kafka allows, or that is about to go wrong."""
 
     EMPTY_TRANSACTION = "empty_transaction"
     LATE_PARTNER = "late_partner"

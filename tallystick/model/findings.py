@@ -1,4 +1,4 @@
-"""What a run found: breaks, doubts and notices."""
+"""The findings of a run: breaks, doubts and notices."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -51,7 +51,7 @@ class Break:
 
 @dataclass(frozen=True, kw_only=True)
 class DoubtFound:
-    """Why the run is not conclusive, in one sentence, with the figures behind it."""
+    """A reason why the run is not conclusive, in one sentence, with the figures behind it."""
 
     doubt: Doubt
     sentence: str
@@ -60,7 +60,9 @@ class DoubtFound:
 
 @dataclass(frozen=True, kw_only=True)
 class NoticeFound:
-    """What changes no verdict: how often it was seen, in one sentence, with the figures. pages: on-call is told now."""
+    """An observation that changes no verdict: how often it was seen, in one sentence, with the figures. pages: on-call
+    is alerted now.
+    """
 
     notice: Notice
     sentence: str
@@ -108,5 +110,5 @@ class Stake:
 
 
 def sort_stakes(found: Iterable[Stake]) -> tuple[Stake, ...]:
-    """By currency, the largest first; what nobody can put a figure on comes last."""
+    """Sort by currency, the largest first; stakes without an amount come last."""
     return tuple(sorted(found, key=lambda one: (not one.currency, one.currency, -one.amount_minor, one.break_class)))

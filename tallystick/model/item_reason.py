@@ -1,4 +1,4 @@
-"""Why an item stands as it does: a code, and what it names. Rules compare codes; nobody compares sentences.
+"""The reason for an item's state: a code, and what it names. Rules compare codes; nobody compares sentences.
 
 Reasons are stored, and a cut's digest holds them, as the text that `Reason.stored` gives. So a code's value is the text
 of old: what people are shown may be worded anew in tallystick/text/reason_texts.py, this may not.
@@ -13,7 +13,7 @@ from tallystick.model.finding_names import BreakClass
 
 
 class ReasonSide(StrEnum):
-    """What a reason calls the side that it speaks of. An input topic plays the ledger's part in topic_to_topic."""
+    """The name of the side that a reason speaks of. An input topic plays the ledger's part in topic_to_topic."""
 
     TOPIC = "topic"
     LEDGER = "ledger"
@@ -21,7 +21,7 @@ class ReasonSide(StrEnum):
 
     @property
     def row(self) -> str:
-        """What one copy of the ledger's side is called."""
+        """Return the name of one copy of the ledger's side."""
         return "input" if self is ReasonSide.INPUTS else "row"
 
 
@@ -99,7 +99,7 @@ def reason_of(code: ReasonCode, *, there: ReasonSide = ReasonSide.LEDGER, about:
 
 
 def break_reason(break_class: BreakClass) -> Reason:
-    """Of an item that answers for a break."""
+    """Return the reason of an item that answers for a break."""
     return reason_of(ReasonCode.BREAK, about=break_class.value)
 
 

@@ -1,4 +1,4 @@
-"""What the metrics are computed from: one contract, its newest judged window, its sinks."""
+"""The values from which the metrics are computed: one contract, its newest judged window, its sinks."""
 
 from dataclasses import dataclass
 from datetime import datetime

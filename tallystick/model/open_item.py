@@ -20,7 +20,7 @@ class ItemState(StrEnum):
 
 
 class ItemSide(StrEnum):
-    """What waits: an event, a ledger row, or a business transaction with a leg missing."""
+    """The kind of what waits: an event, a ledger row, or a business transaction with a leg missing."""
 
     TOPIC = "topic"
     LEDGER = "ledger"
@@ -58,7 +58,7 @@ class OpenItem:
 
 
 def legs_item_id(transaction_key: str) -> str:
-    """Of the item that a business transaction with a leg missing is."""
+    """Return the id of the item of a business transaction with a leg missing."""
     return f"legs:{transaction_key}"
 
 
@@ -75,7 +75,7 @@ class ItemTotal:
 
 @dataclass(frozen=True, kw_only=True)
 class WriteOff:
-    """Who gave a break up, why and when."""
+    """The person who wrote a break off, the reason and the time."""
 
     by: str
     reason: str

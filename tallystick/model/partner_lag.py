@@ -1,4 +1,4 @@
-"""How late partners come, measured, and the grace that follows from it. Pure.
+"""The lag of partners, measured, and the grace that follows from it. Pure.
 
 A lag runs from the moment the copy on the first side was written to the moment its partner on the second was: the
 record's timestamp, and the ledger column that the contract names `written_at`. Pairs are counted by lag in buckets
@@ -34,7 +34,8 @@ PAIRS_FOR_P999 = 1_000
 
 @dataclass(frozen=True, kw_only=True)
 class Grace:
-    """How long a partner may be late. measured_ms: the longest p99.9 of any topic; None where nothing was measured.
+    """The time that a partner may be late. measured_ms: the longest p99.9 of any topic; None where nothing was
+    measured.
 
     pairs: of that topic; None where an older run did not keep it.
     """

@@ -1,4 +1,4 @@
-"""What one run found: the values that the driver commits and that report, alert and compensation read.
+"""The result of one run: the values that the driver commits and that report, alert and compensation read.
 
 Holds numbers computed once; renders nothing, stores nothing.
 """
@@ -81,7 +81,7 @@ class RunResult:
 
     @property
     def of_inputs(self) -> bool:
-        """Does an input topic play the ledger's part?"""
+        """Return whether an input topic plays the ledger's part."""
         return self.key_index is not None and self.key_index.seed is None
 
 

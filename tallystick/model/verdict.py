@@ -1,4 +1,4 @@
-"""What a run concludes. Three values, ordered; merging takes the greatest.
+"""The verdict of a run. Three values, ordered; merging takes the greatest.
 
 Decides nothing about evidence: the classes do. Nothing proven is INCONCLUSIVE, never MATCHED.
 """

@@ -1,4 +1,4 @@
-"""What the page of one break says: its story, both sides field by field, the log around it, and its life. Pure."""
+"""The page of one break: its story, both sides field by field, the log around it, and its history. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the page of one contract says: its line of the overview, trends, what stands and how old it is, its versions."""
+"""The page of one contract: its line of the overview, trends, open items and their age, its versions. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -301,7 +301,7 @@ def _versions(versions: Sequence[ContractVersion]) -> tuple[VersionRow, ...]:
 
 
 def canary_sentence(run: StoredRun) -> str:
-    """Were the planted faults found? What was planted stands beside the slices in memory, never in them."""
+    """Say whether the planted faults were found. They stand beside the slices in memory, never in them."""
     if run.cut.is_baseline:
         return "A baseline reads nothing, so it plants nothing."
     missed = [found.sentence for found in run.result.doubts if found.doubt is Doubt.CANARY_MISSED]

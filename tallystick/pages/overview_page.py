@@ -1,4 +1,4 @@
-"""What the overview says of each contract: do the books agree, since when not, how much money, who holds what. Pure."""
+"""The overview of the contracts: whether the books agree, since when not, how much money, and who holds what. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ WINDOWS_SHOWN = 48
 
 @dataclass(frozen=True, kw_only=True)
 class HeldRow:
-    """Who keeps a side from being seen. holder: "" where nobody can say."""
+    """The holder of a side that cannot be read. holder: "" where it is not known."""
 
     title: str
     holder: str

@@ -1,4 +1,4 @@
-"""What the page of one plan says: what would be done, how much money, why not more, and what became of it. Pure."""
+"""The page of one plan: its actions, the money, the breaks left out, and the results. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -136,7 +136,7 @@ def plan_state(event: str) -> tuple[str, str]:
 
 
 def money_of(sums: tuple[PlanSum, ...]) -> str:
-    """What the items are worth, per currency, in words."""
+    """Return the money of the items, per currency, in words."""
     return escape_untrusted(format_money(total_money((one.currency, one.amount_minor) for one in sums)))
 
 

@@ -29,6 +29,6 @@ def draw_columns(values: Sequence[int], *, label: str, fill: str) -> Markup:
 
 
 def column_heights(values: Sequence[int]) -> tuple[int, ...]:
-    """In pixels, to scale with the largest; what is not 0 is at least seen."""
+    """Return the heights in pixels, to scale with the largest; a value other than 0 is always visible."""
     largest = max(values, default=0)
     return tuple(max(_HEIGHT_MIN, value * _HEIGHT // largest) if value else 0 for value in values)

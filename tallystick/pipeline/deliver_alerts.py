@@ -24,7 +24,7 @@ from tallystick.store.alerts.alert_store import (
 
 @dataclass(frozen=True, kw_only=True)
 class DeliverySummary:
-    """What one call did, in (alert, sink) pairs.
+    """The results of one call, in (alert, sink) pairs.
 
     held_back: waits for an earlier alert of its key at that sink, or for the sink, which asked to be left alone.
     """

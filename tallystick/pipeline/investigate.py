@@ -1,4 +1,5 @@
-"""From a scan to evidence: group the exceptional copies by key, look up what has no partner, find who produced what.
+"""The way from a scan to evidence: group the exceptional copies by key, look up those without partner, find their
+writers.
 
 Asks both sides about exceptions only, so its cost grows with breaks and open items, not with rows.
 
@@ -90,7 +91,7 @@ class _Rows:
 
 @dataclass(frozen=True, kw_only=True)
 class ScannedCut:
-    """What an investigation begins with: a cut, what was scanned of it, and where more can be asked.
+    """The start of an investigation: a cut, what was scanned of it, and where more can be asked.
 
     partitions_before: the topics as they stood before the scan. stored_look_ups: the first answers, when a cut is
     judged again. indexes: of keys; not asked then.

@@ -42,7 +42,7 @@ class RereadDiffers(TallystickError):
 
 @dataclass(frozen=True, kw_only=True)
 class LocalRun:
-    """What one run needs. clock: the verdict store's, and how far this host's is off; sleep: the waiting."""
+    """The parts that one run needs. clock: the verdict store's, and how far this host's is off; sleep: the waiting."""
 
     contract: Contract
     contract_file: Path

@@ -1,4 +1,4 @@
-"""What stands elsewhere under the keys that found no partner, by key and place, and until when each side has settled.
+"""The look-ups of the keys without partner, by key and place, and the time up to which each side has settled.
 
 The only part of a run that is not a function of the cut alone, so it is stored with the verdict: judging the cut again
 reads it back instead of asking again.
@@ -50,7 +50,7 @@ _Hits = Mapping[str, Sequence[LookupHit]]
 
 @dataclass(frozen=True, kw_only=True)
 class LookUps:
-    """What the look-ups answered.
+    """The answers of the look-ups.
 
     by_key: sightings of a match key on both sides. by_transaction: sightings in the topics, by transaction key and leg.
     """
@@ -270,7 +270,7 @@ def _rows_moved_below(sides: Sources, cut: Cut, past: RunHistory, older_rows: in
 
 
 def index_sightings(indexes: ReadableIndexes, match_keys: Collection[str]) -> dict[str, tuple[LookupHit, ...]]:
-    """What the index of keys says of them: copies of either side that earlier cuts read."""
+    """Return the hits of the key index: copies of either side that earlier cuts read."""
     return {
         key: tuple(
             LookupHit(

@@ -197,7 +197,7 @@ def next_ledger_slice(previous: LedgerSlice, ledger: LedgerSnapshot, mark: Sampl
 
 
 def refuse_too_wide(ledger: LedgerSection, previous: Cut, now: LedgerSnapshot) -> None:
-    """By xmin, what stands behind the last cut must fit into half of 32 bits. Raises LedgerTooFarAhead."""
+    """Refuse a slice by xmin that is wider than half of 32 bits. Raises LedgerTooFarAhead."""
     behind = now.high_mark - previous.ledger_slice.position_end
     if ledger.by_xmin and behind > XMIN_WIDTH_MAX:
         add, default = written_xid_statements(ledger.table)

@@ -35,7 +35,9 @@ def no_verdict_alert(contract: Contract, *, scheduler_run_id: str, cut_n: int | 
 
 
 def due_utc(engine: Engine, contract: Contract, *, window_end_utc: datetime, queued_utc: datetime) -> datetime:
-    """When this window's verdict is due. queued_utc: of its run; of a contract without books, they begin then."""
+    """Return when this window's verdict is due. queued_utc: of its run; of a contract without books,
+    they begin then.
+    """
     baseline = read_cut(engine, contract.name, 0)
     begun_utc = baseline.marked_at_utc if baseline else queued_utc
     return verdict_due_utc(contract, window_end_utc=window_end_utc, begun_utc=begun_utc)

@@ -1,4 +1,4 @@
-"""Which implementation reads a contract's ledger: by `ledger.kind`."""
+"""The choice of the implementation that reads a contract's ledger: by `ledger.kind`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Have both sides settled? Pure rules over samples and snapshots.
+"""The check that both sides have settled. Pure rules over samples and snapshots.
 
 A sample marks what had been written by its moment: high watermarks and the ledger's high mark. A mark is reached once
 LSO and horizon have come up to it: then every transaction that was open at that moment has ended. Timestamps in the log

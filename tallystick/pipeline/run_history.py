@@ -1,4 +1,4 @@
-"""What earlier cuts of a contract left behind, as a cut that is judged now needs it."""
+"""The history of a contract, as a cut that is judged now needs it."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from tallystick.store.runs.run_history_store import (
 
 @dataclass(frozen=True, kw_only=True)
 class RunHistory:
-    """What earlier cuts left behind, as of this one."""
+    """The data that earlier cuts left behind, as of this one."""
 
     baseline: Cut
     previous: Cut

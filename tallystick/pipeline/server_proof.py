@@ -1,4 +1,4 @@
-"""How each connection of a contract goes over the network: does its server prove who it is, can nobody read along?
+"""The protection of each connection of a contract on the network: the server's proof of identity, and encryption.
 
 Reads addresses and settings, never a secret, and opens nothing. The posture judges what is said here.
 """
@@ -30,12 +30,14 @@ _JDBC_PARAMETER = re.compile(r"[?&](\w+)=([\w-]*)")
 
 
 def proofs_of_run(contract: Contract, connections: Connections) -> tuple[ServerProof, ...]:
-    """Of what a run reads. Raises ConnectionNotGiven."""
+    """Return the proofs of the connections that a run reads. Raises ConnectionNotGiven."""
     return (_kafka(contract.kafka.connection, connections.kafka), *_ledger(contract, connections.ledger_dsn))
 
 
 def proofs_from_environment(contract: Contract, environment: Mapping[str, str]) -> tuple[ServerProof, ...]:
-    """Of every connection that the contract names, by the environment; of one that is not there, nothing is known."""
+    """Return the proofs of every connection that the contract names, by the environment; of an absent one nothing is
+    known.
+    """
     rules = contract.compensation
     post, trigger = (rules.post, rules.trigger) if rules else (None, None)
     named: list[tuple[str, Callable[[str], tuple[ServerProof, ...]]]] = [

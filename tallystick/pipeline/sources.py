@@ -108,7 +108,7 @@ def observe(
 
 
 def sample_of(partitions: tuple[PartitionSnapshot, ...], ledger: LedgerSnapshot, *, at_utc: datetime) -> Sample:
-    """What both sides had been written up to, by at_utc at least."""
+    """Return the positions up to which both sides had been written, by at_utc at least."""
     return Sample(
         at_utc=at_utc,
         high_watermarks=tuple((part.topic_partition, part.written_end) for part in partitions),

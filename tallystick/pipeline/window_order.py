@@ -1,4 +1,4 @@
-"""Which window may be cut next. Pure: the caller brings the newest cut and the clock.
+"""The choice of the window that may be cut next. Pure: the caller brings the newest cut and the clock.
 
 Windows are cut in order and once they are over. A window that ends before the newest cut's end would hold nothing,
 since that cut has read it: two empty sides would pass for a proof. A window that ends in the future would keep the

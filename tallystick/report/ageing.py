@@ -1,4 +1,4 @@
-"""How old open items are: counts and money per bucket of age, as of the cut's now. Pure.
+"""The age of open items: counts and money per bucket of age, as of the cut's now. Pure.
 
 Counts what waits and what is broken; not what was cleared, written off or cannot be decided.
 """

@@ -1,4 +1,4 @@
-"""Which breaks a report shows, and their money per class. Counts are always whole; only the rows are a sample."""
+"""The breaks that a report shows, and their money per class. Counts are always whole; only the rows are a sample."""
 
 from collections import Counter, deque
 from collections.abc import Sequence
@@ -50,8 +50,9 @@ def group_breaks(
 
 
 def choose_breaks(breaks: Sequence[Break], *, shown_max: int) -> tuple[Break, ...]:
-    """At most shown_max breaks. Money of two currencies cannot be compared, and a class without money still counts:
-    each class and currency gives its largest in turn."""
+    """Choose at most shown_max breaks. Money of two currencies cannot be compared, and a class without money still
+    counts: each class and currency gives its largest in turn.
+    """
     if len(breaks) <= shown_max:
         return tuple(breaks)
     queues: dict[tuple[str, str], list[Break]] = {}

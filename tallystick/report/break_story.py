@@ -67,7 +67,7 @@ def explain(told: ToldBreak) -> Story:
 
 
 def own_paragraphs(told: ToldBreak) -> tuple[Paragraph, ...]:
-    """What is true of this break alone, beside its own sentence: not what its whole class means. None is empty."""
+    """Return the facts of this break alone, beside its own sentence: not those of its whole class. None is empty."""
     item_break = told.item_break
     paragraphs = (
         ("At stake", (_at_stake(item_break), *_unnamed(item_break.evidence))),

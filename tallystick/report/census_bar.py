@@ -64,7 +64,7 @@ def add_census(census: tuple[PartitionCensus, ...]) -> PartitionCensus | None:
 
 
 def adds_up(part: PartitionCensus) -> bool:
-    """Is every offset named?"""
+    """Return whether every offset is named."""
     named = part.committed + part.aborted + part.plain + part.commit_markers + part.abort_markers + part.compacted
     return part.unexplained == 0 and named == part.kafka_offset_end - part.kafka_offset_start
 
@@ -80,7 +80,7 @@ def law(total: PartitionCensus) -> str:
 
 
 def census_bars(census: tuple[PartitionCensus, ...]) -> tuple[CensusBar, ...]:
-    """At most BARS_MAX: those that do not add up or where the readers disagree first, then by name."""
+    """Return at most BARS_MAX: those that do not add up or where the readers disagree first, then by name."""
 
     def order(part: PartitionCensus) -> tuple[bool, str, int]:
         return is_sound(part), part.topic, part.partition
@@ -89,7 +89,7 @@ def census_bars(census: tuple[PartitionCensus, ...]) -> tuple[CensusBar, ...]:
 
 
 def is_sound(part: PartitionCensus) -> bool:
-    """Does it add up, and did both readers count the same?"""
+    """Return whether it adds up, and both readers counted the same."""
     return adds_up(part) and part.spark_rows == part.readable_records
 
 

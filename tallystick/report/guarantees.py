@@ -1,4 +1,4 @@
-"""What a verdict rests on, line by line, each with what holds it. Pure."""
+"""The guarantees behind a verdict, line by line, each with what enforces it. Pure."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from tallystick.text.verdict_sentence import counted
 
 
 def guarantees(run: StoredRun, contract: Contract) -> Iterator[tuple[str, str]]:
-    """What the verdict rests on; each line names what holds it."""
+    """Yield the guarantees behind the verdict; each line names what enforces it."""
     figures = run.result.figures
     yield (
         "Read committed",
@@ -63,7 +63,7 @@ def _second_reader(figures: RunFigures) -> str:
 
 
 def slice_guarantee(contract: Contract, figures: RunFigures) -> str:
-    """By what the ledger is sliced, how strong that is, and what it cannot see."""
+    """Say how the ledger is sliced, how strong that is, and what it cannot see."""
     if contract.ledger.kind == "jdbc":
         return _by_column(contract, figures)
     if contract.ledger.kind == "parquet":

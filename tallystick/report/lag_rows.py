@@ -1,4 +1,4 @@
-"""How late the partners of one run came, per topic, ready to read: a row per bucket, with its bar. Pure."""
+"""The lag of the partners of one run, per topic, ready to read: a row per bucket, with its bar. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ def lag_tables(lag: RunLag | None) -> tuple[LagTable, ...]:
 
 
 def grace_sentence(lag: RunLag | None, *, contract_seconds: int, cap_seconds: int) -> str:
-    """How late a partner may be in this run, and why."""
+    """Say how late a partner may be in this run, and why."""
     measured_ms = lag.grace.measured_ms if lag else None
     if lag is None or measured_ms is None:
         return (
@@ -62,7 +62,7 @@ def _of_pairs(pairs: int | None) -> str:
 
 
 def duration_text(milliseconds: int) -> str:
-    """In the unit that people would use, rounded up to a tenth of it."""
+    """Format in the unit that people would use, rounded up to a tenth of it."""
     for unit, size in (("h", 3_600_000), ("min", 60_000), ("s", 1_000)):
         if milliseconds >= size:
             tenths = -(-milliseconds * 10 // size)

@@ -94,7 +94,9 @@ def strip_of(item_break: Break) -> LogStrip | None:
 
 
 def position_of(item_break: Break) -> tuple[TopicPartition, int] | None:
-    """Where on a topic a break is: its own record, else the first that its evidence names, by the keys' order."""
+    """Return the place of a break on a topic: its own record, or the first that its evidence names, by
+    the keys' order.
+    """
     texts = chain([item_break.evidence.get("at", "")], _texts(item_break.evidence))
     return next((place for place in map(_topic_place, texts) if place is not None), None)
 

@@ -1,4 +1,4 @@
-"""Which keys of the payload people may see, and what stands in the place of the others. Pure.
+"""The keys of the payload that people may see, and the text in the place of the others. Pure.
 
 Pairing needs every key, so the store keeps them; they are masked where stored values leave it: pages, reports, plans,
 explanations, logs and the Parquet of breaks. Positions, money, legs and times are what the books are about, and are
@@ -26,7 +26,9 @@ _Record = TypeVar("_Record", Break, OpenItem, ListedItem, PlanItem)
 
 
 class Mask:
-    """What one contract hides. Each method gives its argument back with the hidden keys masked, wherever they stand."""
+    """The hidden keys of one contract. Each method returns its argument with the hidden keys masked, wherever they
+    stand.
+    """
 
     def __init__(self, contract: Contract) -> None:
         hidden = set(PayloadKey) - set(contract.shown_keys)
@@ -36,7 +38,7 @@ class Mask:
 
     @property
     def hides_events(self) -> bool:
-        """Is one of the keys hidden that people look an event up by?"""
+        """Return whether one of the keys is hidden that people look an event up by."""
         return self._match_key or self._transaction_key
 
     def key(self, match_key: str) -> str:

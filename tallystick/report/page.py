@@ -1,4 +1,4 @@
-"""What the report says, section by section, before any HTML. Pure: a stored run and its contract in, words out.
+"""The content of the report, section by section, before any HTML. Pure: a stored run and its contract in, words out.
 
 The order is that of a night on call: is it broken, what does it cost, what could not be seen, which events; the proof.
 """
@@ -238,7 +238,7 @@ def _stake_groups(found: Sequence[Stake], direction: Direction) -> Iterator[tupl
 
 
 def posture_of(run: StoredRun, contract: Contract) -> tuple[PostureLine, ...]:
-    """By the settings that were stored with the verdict. A baseline has read none."""
+    """Return the config check by the settings that were stored with the verdict. A baseline has read none."""
     if run.cut.is_baseline:
         return ()
     around = SURROUNDINGS.validate_python(run.result.look_ups.get("surroundings", {}))

@@ -51,7 +51,7 @@ class DoubtRow:
 
 @dataclass(frozen=True, kw_only=True)
 class NoticeRow:
-    """What changes no verdict. pages: on-call was told."""
+    """An observation that changes no verdict. pages: on-call was alerted."""
 
     text: ClassText
     notice: str

@@ -20,7 +20,7 @@ from tallystick.text.plain import escape_untrusted, format_time
 
 
 def report_path(folder: Path, contract_name: str, n: int) -> Path:
-    """Where the report of cut n lies, below the artifacts folder."""
+    """Return the path of the report of cut n, below the artifacts folder."""
     return folder / "reports" / contract_name / f"{n}.html"
 
 

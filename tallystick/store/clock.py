@@ -13,7 +13,7 @@ from sqlalchemy import Engine, func, select
 
 @dataclass(frozen=True, kw_only=True)
 class StoreClock:
-    """What the store's clock said. host_ahead: how far this host's was ahead of it at least; negative if behind."""
+    """The time of the store's clock. host_ahead: how far this host's was ahead of it at least; negative if behind."""
 
     now_utc: datetime
     host_ahead: timedelta
@@ -45,7 +45,9 @@ def dated_by_store(clock: StoreClock, at: datetime, *, not_before: datetime) -> 
 
 
 def least_difference(before: datetime, store: datetime, after: datetime) -> timedelta:
-    """How far a clock that showed `before` and `after` around a moment is ahead of one that showed `store` then."""
+    """Return how far a clock that showed `before` and `after` around a moment is ahead of one that
+    showed `store` then.
+    """
     if before <= store <= after:
         return timedelta()
     return before - store if before > store else after - store

@@ -1,4 +1,4 @@
-"""What the role that Tallystick works as may do in the verdict store, table by table.
+"""The rights of Tallystick's role in the verdict store, table by table.
 
 Decides no shape: schema.py does. Such a role reads all tables. It owns nothing, so it changes no table, trigger or
 function, and no APPEND_ONLY row. What triggers keep is written by the triggers alone, as the owner of the schema.
@@ -20,7 +20,7 @@ class RoleRefused(TallystickError):
 
 @dataclass(frozen=True, kw_only=True)
 class Rights:
-    """Beside reading. may_update: columns."""
+    """The rights beside reading. may_update: columns."""
 
     may_insert: bool = False
     may_update: tuple[str, ...] = ()

@@ -82,7 +82,7 @@ def big_integer(stored: ColumnElement[Any]) -> ColumnElement[int]:
 
 
 def without_sign(amount_minor: ColumnElement[int]) -> ColumnElement[Decimal]:
-    """As numeric, since the smallest bigint has no bigint without its sign."""
+    """Return the absolute value as numeric, since the smallest bigint has no bigint without its sign."""
     return func.abs(cast(amount_minor, Numeric), type_=Numeric)
 
 

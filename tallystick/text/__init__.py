@@ -1,1 +1,1 @@
-"""How money, durations, findings and sides read to people. Pure."""
+"""The words for money, durations, findings and sides. Pure."""

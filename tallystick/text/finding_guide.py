@@ -1,4 +1,4 @@
-"""What each class, doubt and notice means, and what to look at first. For people; no rule depends on a word of it.
+"""The meaning of each class, doubt and notice, and the first check. For people; no rule depends on a word of it.
 
 The sentence that a run says of one, with its figures, is written by its own file in tallystick/anomalies. A test holds
 that every member of BreakClass, Doubt and Notice has its line.

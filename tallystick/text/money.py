@@ -29,7 +29,7 @@ def format_money(money: Mapping[str, int]) -> str:
 
 
 def is_known_currency(code: str) -> bool:
-    """Does ISO 4217 list this code today?"""
+    """Return whether ISO 4217 lists this code today."""
     try:
         Currency(code)
     except ValueError:

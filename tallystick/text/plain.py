@@ -52,7 +52,9 @@ def printed_text(text: str) -> str:
 
 
 def given_text(option: str, text: str, *, expected: str, refused: type[TallystickError]) -> str:
-    """What a person typed, without spaces around it. Raises refused where nothing is left, or it is no UTF-8."""
+    """Return the text that a person typed, without spaces around it. Raises refused where nothing is left, or it is no
+    UTF-8.
+    """
     given = text.strip()
     if not given or not any(character.isprintable() for character in given):
         raise refused(f"{option}: got {escape_untrusted(text)!r}; expected {expected}")

@@ -1,4 +1,4 @@
-"""What people read of a reason. Free to be worded anew: no rule reads it, and no row, document or digest holds it."""
+"""The text of each reason. It may be reworded: no rule reads it, and no row, document or digest holds it."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What each class of break was told apart from, and by what. For people; no rule depends on a word of it.
+"""The explanations that each class of break rules out, and how. For people; no rule depends on a word of it.
 
 A test holds that every member of BreakClass has its line.
 """

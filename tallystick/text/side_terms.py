@@ -1,4 +1,4 @@
-"""What the ledger's side is called. Every text is written for a ledger and its rows; where an input topic plays that
+"""The names of the ledger's side. Every text is written for a ledger and its rows; where an input topic plays that
 part, this is the one place that says it in an input topic's words. Class names stay as they are.
 """
 

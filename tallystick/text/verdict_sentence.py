@@ -12,7 +12,7 @@ from tallystick.text.money import format_money
 
 @dataclass(frozen=True, kw_only=True)
 class BreakSums:
-    """How many breaks a run found, of which classes, and the money at stake in integer minor units."""
+    """The breaks of a run: how many, of which classes, and the money at stake in integer minor units."""
 
     count: int
     classes: frozenset[BreakClass]
@@ -29,7 +29,7 @@ def sums_of(breaks: Collection[Break]) -> BreakSums:
 
 
 def verdict_sentence(result: RunResult) -> str:
-    """Why this run concluded what it did."""
+    """Say why this run concluded what it did."""
     return verdict_sentence_of(result, sums_of(result.breaks))
 
 

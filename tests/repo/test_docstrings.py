@@ -1,6 +1,7 @@
-"""No bare string stands right behind another one: the second has slipped away from what it describes."""
+"""Docstrings stand where they belong, one behind each name, and those of the rules begin with a verb or a noun."""
 
 import ast
+import re
 import subprocess
 from collections.abc import Iterator
 from itertools import pairwise
@@ -76,3 +77,94 @@ def test_a_second_string_is_found(source: str) -> None:
 )
 def test_a_string_behind_what_it_describes_is_not(source: str) -> None:
     assert find_strings_in_a_row(source) == []
+
+
+# A docstring begins with what the thing does (Return, Refuse) or with what it is, never with a clause or a question.
+
+IN_PLAIN_WORDS = (
+    *(
+        f"tallystick/{package}"
+        for package in (
+            "alerting",
+            "anomalies",
+            "compensation",
+            "connections",
+            "contract",
+            "documents",
+            "executor",
+            "host",
+            "judging",
+            "kafka_cluster",
+            "matching",
+            "metrics",
+            "model",
+            "pages",
+            "pipeline",
+            "report",
+            "store",
+            "text",
+        )
+    ),
+    "plugins",
+    "expectations",
+)
+
+STAYS_AS_IT_WAS = "tallystick/store/migrations/versions"
+"""A step of the store's past, which no later release edits."""
+
+NO_BEGINNING = re.compile(
+    r"(What|Who|Whom|Whose|Whoever|Whatever|Which|Where|When|How|Why|Whether|Those|That"
+    r"|Of|By|As|From|To|In|On|At|For|With|Without|Until|Beside|Between"
+    r"|Is|Are|Was|Were|Does|Do|Did|Has|Have|Had|Can|May|Must|Should|Will|And|Or|But|If|Else|So|Also)\b"
+)
+"""Words that begin a clause or a question: the sentence would lack its verb, or its subject."""
+
+
+def find_other_beginnings(source: str) -> list[str]:
+    """Return `name: first word` of each public module, class and function whose docstring begins with such a word."""
+    return [
+        f"{name or 'module'}: {begins[0]}"
+        for name, docstring in public_docstrings(ast.parse(source))
+        if (begins := NO_BEGINNING.match(docstring))
+    ]
+
+
+def public_docstrings(node: ast.AST, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the dotted name and the docstring of the module and of what it makes public."""
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        if docstring := ast.get_docstring(node):
+            yield name, docstring
+        for child in node.body:
+            if isinstance(child, ast.ClassDef | ast.FunctionDef) and not child.name.startswith("_"):
+                yield from public_docstrings(child, f"{name}.{child.name}".strip("."))
+
+
+def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
+    files = [file for file in python_files() if is_in_plain_words(str(file.relative_to(ROOT)))]
+    assert all(any(str(file).startswith(str(ROOT / folder)) for file in files) for folder in IN_PLAIN_WORDS)
+    found = {str(file.relative_to(ROOT)): find_other_beginnings(file.read_text()) for file in files}
+    assert {file: names for file, names in found.items() if names} == {}
+
+
+def is_in_plain_words(path: str) -> bool:
+    return path.startswith(tuple(f"{folder}/" for folder in IN_PLAIN_WORDS)) and not path.startswith(STAYS_AS_IT_WAS)
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ('"""What a run found."""', ["module: What"]),
+        ('class Cut:\n    """Where a run ends."""', ["Cut: Where"]),
+        ('def is_late():\n    """Is it late?"""', ["is_late: Is"]),
+        ('class Cut:\n    def end(self):\n        """Of its slices, the last one\'s."""', ["Cut.end: Of"]),
+        ('"""The findings of a run."""', []),
+        ('class Cut:\n    """The data of a run: what it reads."""', []),
+        ('def is_late():\n    """Return whether it is late."""', []),
+        ('def _end():\n    """By its slices."""', []),
+        ("def end():\n    def inner():\n        pass", []),
+    ],
+)
+def test_a_docstring_that_begins_with_a_clause_is_found_and_one_with_a_verb_or_a_noun_is_not(
+    source: str, found: list[str]
+) -> None:
+    assert find_other_beginnings(source) == found

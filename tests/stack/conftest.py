@@ -19,7 +19,7 @@ from lab.servers.postgres import AIRFLOW_DATABASE, STORE_OWNER, STORE_ROLE
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import LabAddresses, LabStack, start_stack
 from tallystick.alerting.alert import Alert
-from tallystick.contract.name import Contract
+from tallystick.contract.contract import Contract
 from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
 from tallystick.model.finding_names import BreakClass, Doubt

@@ -1,4 +1,4 @@
-"""Does what a person has approved, and nothing else."""
+"""The operator that carries out an approved plan, and nothing else."""
 
 import os
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Asks a person."""
+"""The operator that asks a person."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""What the operators of one contract share: the file, the cut's number, and the verdict store."""
+"""The shared parts of a contract's operators: the file, the cut's number, and the verdict store."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

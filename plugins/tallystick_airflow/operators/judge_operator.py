@@ -1,4 +1,4 @@
-"""Makes Airflow's grid show what the books show."""
+"""The operator that makes Airflow's grid show the verdict."""
 
 import logging
 from collections import Counter

@@ -1,4 +1,5 @@
-"""Who may act on a page: a user of Airflow who may trigger the contract's compensation DAG, by a form of our own page.
+"""The right to act on a page: a user of Airflow who may trigger the contract's compensation DAG, by a form of our own
+page.
 
 The form carries a token that is bound to its user, so that another site's form, which the browser would send with the
 user's cookie, changes nothing.
@@ -34,7 +35,7 @@ def may_act(request: Request, user: GetUserDep, contract_name: str) -> bool:
 
 
 def form_token(user: GetUserDep) -> str:
-    """What a form of this user carries."""
+    """Return the token that a form of this user carries."""
     return str(_signer().dumps(user.get_id()))
 
 

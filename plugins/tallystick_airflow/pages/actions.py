@@ -1,4 +1,4 @@
-"""What a person may do on the pages: take an incident on, write a break off, ask for a plan, close a cut unread.
+"""The actions on the pages: take an incident on, write a break off, ask for a plan, close a cut unread.
 
 Each leaves an audit row. What may be done is decided in tallystick; who may, in action_auth.py. Approving a plan is
 Airflow's own page.

@@ -339,7 +339,7 @@ def show_asset(name: str) -> Response:
 @app.exception_handler(CutAlreadyOpen)
 @app.exception_handler(CannotAsk)
 def show_refusal(request: Request, error: Exception) -> Response:
-    """What a person asked for was not done; the sentence says why, and what to do."""
+    """Show that the action was not done; the sentence says why, and what to do."""
     return _note(request, "Nothing was changed", str(error), status=409)
 
 

@@ -1,5 +1,5 @@
-"""Who may see a page: a user of Airflow with the right to read the contract's reconcile DAG; and where Airflow's own
-pages lie. Decides nothing else.
+"""The right to see a page: a user of Airflow who may read the contract's reconcile DAG; and the addresses of Airflow's
+own pages. Decides nothing else.
 
 Airflow mounts a plugin's app as it is, open to everybody; these dependencies are its only door.
 """
@@ -87,7 +87,7 @@ def told_base_of(request: Request) -> str:
 
 
 def approval_address(request: Request, contract_name: str, run_id: str) -> str:
-    """Where Airflow asks for the yes or no of a compensation's run."""
+    """Return the address where Airflow asks for the approval of a compensation's run."""
     airflow = base_of(request).removesuffix(MOUNTED_AT)
     return (
         f"{airflow}/dags/{compensation_of(contract_name)}/runs/{quote(run_id, safe='')}/tasks/approve/required_actions"

@@ -17,7 +17,7 @@ def encrypt(text: str) -> str:
 
 
 def decrypt(sealed: str) -> str:
-    """What was sealed; "" for what we did not seal."""
+    """Return the text that was encrypted; "" for anything that we did not encrypt."""
     try:
         return _box().decrypt(sealed.encode()).decode()
     except InvalidToken:

@@ -1,4 +1,4 @@
-"""What a run's deadline is counted from, for Airflow's scheduler."""
+"""The time from which a run's deadline is counted, for Airflow's scheduler."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING

@@ -37,7 +37,7 @@ class AlertmanagerSink:
 
     @property
     def forgets(self) -> Literal[True]:
-        """What fires is sent again by each call of `deliver_pending`."""
+        """Return true: each call of `deliver_pending` sends again what fires."""
         return True
 
     def deliver(self, alert: Alert) -> str:

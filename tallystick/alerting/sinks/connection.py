@@ -1,4 +1,4 @@
-"""Where a sink is and how it is opened, as a value. Where that comes from is the edge's business, as in `connections`.
+"""The address of a sink and the way to open it, as a value. The caller reads it, as in `connections`.
 
 Outside Airflow the connection `pager` is the environment variable TALLYSTICK_CONN_PAGER: an address, or a JSON object
 with `address`, `login`, `secret`, and what else its kind of sink asks for.

@@ -48,7 +48,9 @@ def post(
 
 
 def retry_after_seconds(header: str | None, *, now_utc: datetime) -> int | None:
-    """What a Retry-After header asks for, in seconds or as a date (RFC 9110); None where it is absent or unreadable."""
+    """Return the wait that a Retry-After header asks for, in seconds or as a date (RFC 9110); None where it is absent
+    or unreadable.
+    """
     if header is None:
         return None
     try:
@@ -76,7 +78,7 @@ _THEY_NAME_ADDRESSES = ("apprise", "httpcore", "httpx", "urllib3")
 
 @contextmanager
 def silent_logs() -> Iterator[None]:
-    """For the length of a block; loggers below these have no level of their own."""
+    """Silence these loggers for the length of a block; loggers below them have no level of their own."""
     logs = [logging.getLogger(name) for name in _THEY_NAME_ADDRESSES]
     before = [log.level for log in logs]
     for log in logs:

@@ -1,4 +1,6 @@
-"""Makes a contract's sinks of their connections. To add a kind: its file, a line here, its word in the contract."""
+"""The kinds of sinks, made of a contract's connections. To add a kind: its file, a line here, its word
+in the contract.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -132,7 +134,7 @@ def _apprise(name: str, connection: SinkConnection, _: Contract) -> Sink:
 
 
 def fires_until(contract: Contract, now_utc: datetime) -> datetime:
-    """Until when what fires may count as firing without being sent again: the run after the next one may be late.
+    """Return until when an incident counts as firing without being sent again: the run after the next one may be late.
 
     When that has not come either, a verdict is overdue, and on-call is told of that.
     """

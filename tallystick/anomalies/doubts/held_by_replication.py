@@ -47,7 +47,7 @@ def _held(cluster: ClusterState, topic_slice: TopicSlice) -> DoubtFound:
 
 
 def replicas_text(now: PartitionSnapshot, *, mark: int, needed: int | None) -> str:
-    """Why the high watermark stands there. needed: min.insync.replicas, where this client may see it."""
+    """Say why the high watermark is behind. needed: min.insync.replicas, where this client may see it."""
     if now.written_end < mark:
         return f"The leader of then had so much; now the log ends at {now.written_end}, and the rest is gone."
     asked = "" if needed is None else f", and min.insync.replicas is {needed}"

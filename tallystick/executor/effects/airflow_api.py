@@ -96,7 +96,7 @@ class AirflowApi:
         )
 
     def why_not_startable(self, dag_id: str) -> str | None:
-        """Why a run would not begin; None: it would. Raises AirflowUnreachable, AirflowRefused."""
+        """Return why a run would not begin; None: it would. Raises AirflowUnreachable, AirflowRefused."""
         answer = _ask(self._client, "GET", f"/api/v2/dags/{quote(dag_id, safe='')}", self._headers)
         if answer.status_code == httpx.codes.NOT_FOUND:
             return f"Airflow has no DAG {dag_id}, or does not show it to this account"

@@ -1,4 +1,4 @@
-"""Which incidents of a contract fire now, for who looks: what was told last of each."""
+"""The open incidents of a contract, for people: the newest alert of each."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +13,7 @@ from tallystick.store.schema import alert
 
 @dataclass(frozen=True, kw_only=True)
 class Incident:
-    """Not resolved yet. told_at: the newest alert of it. taken_on_by: "" while nobody has."""
+    """An incident that is not resolved. told_at: the newest alert of it. taken_on_by: "" while nobody has."""
 
     name: str
     severity: Severity
@@ -23,7 +23,7 @@ class Incident:
 
 
 def read_incidents(engine: Engine, contract_name: str) -> tuple[Incident, ...]:
-    """Those whose newest alert is no resolve, by name."""
+    """Read those whose newest alert is no resolve, by topic."""
     c = alert.c
     newest = (
         select(c.topic, c.action, c.severity, c.body, c.recorded_at)

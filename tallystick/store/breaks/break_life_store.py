@@ -1,4 +1,4 @@
-"""What became of one break outside of the runs: who was told of it, and which plans meant to repair it."""
+"""The history of one break outside of the runs: who was alerted about it, and which plans meant to repair it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class RepairTold:
 
 
 def alerts_of_break(engine: Engine, contract_name: str, n: int, break_class: BreakClass) -> tuple[AlertTold, ...]:
-    """What on-call was told of this class since the run of cut n, until that was over; oldest first, the first few."""
+    """Read the alerts of this class since the run of cut n, until it was resolved; oldest first, the first few."""
     c = alert_table.c
     told = (
         select(c.alert_id, c.action, c.recorded_at, c.sinks, c.body)

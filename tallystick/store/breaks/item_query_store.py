@@ -1,4 +1,4 @@
-"""What stands now, some at once: filtered, searched and sorted by the store.
+"""The open items, page by page: filtered, searched and sorted by the store.
 
 Each listing begins after the last row of the one before, by value and id: a late one costs what the first one does, and
 rows that come or go between two of them neither repeat nor hide another.
@@ -25,7 +25,7 @@ _LAST_CHARACTER = "\U0010ffff"
 
 
 class ItemOrder(StrEnum):
-    """What comes first. The item's id decides between equals, so that every listing begins where the last one ended."""
+    """The order of items. The item's id decides between equals, so that every page begins where the last one ended."""
 
     OLDEST = "oldest"
     NEWEST = "newest"
@@ -34,7 +34,7 @@ class ItemOrder(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ItemQuestion:
-    """Which of what stands is asked for. search: how its match key or transaction key begins.
+    """The filter of the open items. search: how its match key or transaction key begins.
 
     after: where the listing before ended, as its next_after says; what cannot be read as that asks for the first one.
     kind: a state, or of what is broken a class; None: all.

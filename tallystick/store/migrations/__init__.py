@@ -1,1 +1,1 @@
-"""How the verdict store came to its shape, step by step. `migrate` in tallystick/store/engine.py runs them."""
+"""The steps in which the verdict store got its shape. `migrate` in tallystick/store/engine.py runs them."""

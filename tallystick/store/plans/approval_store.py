@@ -1,4 +1,4 @@
-"""Who asked for a plan, which one was shown to a person in a run of a scheduler, and what was answered.
+"""The approvals: who asked for a plan, which one a person was shown in a run of a scheduler, and the answer.
 
 All of it stands in the audit trail, where no right on a scheduler's own data reaches: an answer that anybody could
 have rewritten since is not read from anywhere else.
@@ -47,7 +47,7 @@ def plan_asked_in(engine: Engine, contract_name: str, *, scheduler_run_id: str) 
 
 
 def last_approval_step(engine: Engine, contract_name: str, *, scheduler_run_id: str) -> ApprovalStep | None:
-    """What came last in a run: a plan was shown, or answered in whatever way. None: none was shown."""
+    """Return the last step of a run: a plan was shown, or answered in whatever way. None: none was shown."""
     return _newest(engine, contract_name, scheduler_run_id, _SINCE_SHOWN)
 
 
@@ -71,7 +71,7 @@ def requesters(engine: Engine, plan: Plan) -> frozenset[str]:
 
 
 def agreements(engine: Engine, plan_id: UUID, *, scheduler_run_id: str = "") -> dict[str, timedelta]:
-    """Who has agreed to the plan since somebody last said no to it, and how long ago, by the store's clock.
+    """Return who has agreed to the plan since the last rejection, and how long ago, by the store's clock.
 
     scheduler_run_id: only what was answered in this run; "": all that was answered and signed.
     A line is written once the scheduler has resumed its task, maybe long after the answer; so it says when that was.

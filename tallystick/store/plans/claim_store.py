@@ -1,4 +1,5 @@
-"""Which repairs may begin: asked of the store, and marked there, under locks that verdicts and write-offs take too.
+"""The claims: which repairs may begin, asked of the store and marked there, under locks that verdicts and write-offs
+take too.
 
 An action begins only while its break is outstanding, and only where no other action has begun to do the same, in
 whatever contract: two contracts over one topic give one break two ids.
@@ -119,18 +120,21 @@ def claim_actions(
 
 
 def hold_claims(connection: Connection) -> None:
-    """Until the transaction ends: nobody else claims or reopens an action, of whatever contract. Before hold_breaks."""
+    """Lock the claims until the transaction ends: nobody else claims or reopens an action, of whatever contract. Before
+    hold_breaks.
+    """
     connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended("tallystick claims", 0))))
 
 
 def outstanding_among(engine: Engine, contract_name: str, break_ids: Collection[UUID]) -> frozenset[UUID]:
-    """Which of these breaks nobody has cleared or written off."""
+    """Return those of these breaks that nobody has cleared or written off."""
     with engine.connect() as connection:
         return _outstanding(connection, contract_name, break_ids)
 
 
 def judged_parts(engine: Engine, contract_name: str, *, planned_at: int) -> dict[TopicPartition, JudgedPart]:
-    """Where the newest cut with a verdict ended on each partition, or the first one began that was closed unread since.
+    """Return where the newest cut with a verdict ended on each partition, or the first one began that was closed unread
+    since.
 
     planned_at: the plan's cut. A plan leaves out what may stand in a cut that was closed before.
     """
@@ -164,7 +168,7 @@ def judged_parts(engine: Engine, contract_name: str, *, planned_at: int) -> dict
 
 
 def held_among(engine: Engine, action_ids: Collection[UUID], executor: str) -> frozenset[UUID]:
-    """Of which of these actions is this start the newest one to have claimed it, and has nobody ended it?"""
+    """Return those of these actions that this start claimed last and that nobody has ended."""
     statement = select(compensation_action.c.action_id).where(
         compensation_action.c.action_id.in_(action_ids),
         compensation_action.c.state == ActionState.EXECUTING,

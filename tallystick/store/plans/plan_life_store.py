@@ -1,4 +1,4 @@
-"""What a plan would do, in short, and what became of it; at a cost that does not grow with the plan.
+"""The content of a plan, in short, and its results; at a cost that does not grow with the plan.
 
 A plan may have 100,000 items, and leave out more: the store keeps the first of them, and the sums, beside the body.
 """
@@ -57,7 +57,7 @@ class PlanInShort:
 
 @dataclass(frozen=True, kw_only=True)
 class ActionTold:
-    """How the repair of one break stands. outcome: where its event stands, or why it was refused."""
+    """The state of the repair of one break. outcome: the place of its event, or why it was refused."""
 
     state: ActionState
     outcome: Mapping[str, Any]

@@ -87,7 +87,7 @@ class EndingHeld(TallystickError, ConnectionError):
 
 @dataclass(frozen=True, kw_only=True)
 class AuditEntry:
-    """Who did what, and what came of it."""
+    """An act on a plan: who did it, and the result."""
 
     contract: str
     plan_id: UUID | None
@@ -180,7 +180,7 @@ def executed_actions(engine: Engine, contract_name: str) -> dict[UUID, tuple[UUI
 
 
 def known_repairs(engine: Engine, action_ids: Collection[str]) -> tuple[KnownRepair, ...]:
-    """Those of these actions that a plan of whatever contract has begun or done, and what they were to do."""
+    """Return those of these actions that a plan of any contract has begun or done, and what they were to do."""
     wanted = {UUID(one) for one in action_ids if _UUID.fullmatch(one)}
     if not wanted:
         return ()
@@ -219,14 +219,16 @@ def _amounts_taking_back(engine: Engine, plan: Plan, item: PlanItem) -> tuple[in
 
 
 def spent_today(engine: Engine, contract_name: str, *, but: Collection[UUID] = ()) -> DailyUsage:
-    """What plans of the contract began to move since midnight, UTC, by the store's clock, without these actions."""
+    """Return what plans of the contract began to move since midnight, UTC, by the store's clock, without
+    these actions.
+    """
     with engine.connect() as connection:
         return spent_by(connection, contract_name, but=but)
 
 
 def published_behind(engine: Engine, plan_ids: Collection[UUID]) -> dict[UUID, Mapping[str, Any]]:
-    """Of each action that these plans meant to publish: where its topics ended before the newest attempt, by topic and
-    partition. Not of those that release 0.1.0 began.
+    """Return, for each action that these plans meant to publish, where its topics ended before the newest attempt, by
+    topic and partition. Not of those that release 0.1.0 began.
     """
     statement = (
         select(audit_table.c.detail["actions"], audit_table.c.detail["ends"])
@@ -243,7 +245,8 @@ def published_behind(engine: Engine, plan_ids: Collection[UUID]) -> dict[UUID, M
 
 @contextmanager
 def ending_alone(engine: Engine, contract_name: str) -> Iterator[None]:
-    """For the length of a block: no other executor ends transactions of this contract. Waits for one that does.
+    """Keep every other executor from ending transactions of this contract for the length of a block. Waits for one that
+    does.
 
     Raises EndingHeld where that takes too long.
     """
@@ -366,7 +369,7 @@ def spent_by(connection: Connection, contract_name: str, *, but: Collection[UUID
 
 
 def taken_over(action_ids: Sequence[UUID], plan_id: UUID, executor: str) -> Update:
-    """From now on only this start may refuse what is executing of these; and it counts as this day's."""
+    """Let only this start refuse those of these that are executing, from now on; they count as this day's."""
     table = compensation_action.c
     known = table.outcome.concat(cast({"executor": executor}, JSONB))
     return (

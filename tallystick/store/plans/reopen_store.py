@@ -28,7 +28,7 @@ class ReopenRefused(TallystickError):
 
 @dataclass(frozen=True, kw_only=True)
 class ActionReopened:
-    """What a reopening changed. was: the action's state before. times: how often it has been reopened by now."""
+    """The changes of a reopening. was: the action's state before. times: how often it has been reopened by now."""
 
     action_id: UUID
     break_id: UUID

@@ -53,7 +53,7 @@ def close_cut(
 
 
 def attempts_at(engine: Engine, contract_name: str, n: int) -> int | None:
-    """How often somebody began to judge the open cut; None where it is not open."""
+    """Return how often an attempt to judge the open cut began; None where it is not open."""
     asked = select(cut_table.c.attempt).where(
         cut_table.c.contract == contract_name, cut_table.c.n == n, cut_table.c.open
     )

@@ -21,7 +21,7 @@ class NewestContract:
 
 
 def newest_contract(engine: Engine, contract_name: str) -> NewestContract | None:
-    """What the next cut goes on from; None where no cut was stored."""
+    """Return the contract that the next cut continues; None where no cut was stored."""
     statement = _cuts_with_their_contract(contract_name).order_by(cut_table.c.n.desc()).limit(1)
     with engine.connect() as connection:
         row = connection.execute(statement).first()
@@ -29,14 +29,14 @@ def newest_contract(engine: Engine, contract_name: str) -> NewestContract | None
 
 
 def require_same_books(engine: Engine, contract: Contract) -> None:
-    """May this contract go on with the books of its name? Raises ContractChangeRefused."""
+    """Require that this contract may continue the books of its name. Raises ContractChangeRefused."""
     newest = newest_contract(engine, contract.name)
     posted_in = last_actions_table(engine, contract.name) if contract.actions_table else None
     refuse_other_books(newest.contract if newest else None, contract, posted_in=posted_in)
 
 
 def last_actions_table(engine: Engine, contract_name: str) -> str | None:
-    """Where the newest cut whose contract posted keeps what was posted; None: none did."""
+    """Return the table where the newest cut whose contract posted keeps its actions; None: none did."""
     named = contract_version.c.body["compensation"]["post"]["actions_table"].as_string()
     statement = (
         _cuts_with_their_contract(contract_name)

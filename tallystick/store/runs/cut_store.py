@@ -78,7 +78,7 @@ def find_cut(engine: Engine, contract_name: str, *, window_start_utc: datetime, 
 def read_cursor_positions(
     engine: Engine, contract_name: str, sides: Collection[TopicPartition | None], *, before: int, cuts: int
 ) -> tuple[CursorPosition, ...]:
-    """Where up to so many cuts before this one ended, on these sides; None is the ledger. Oldest first."""
+    """Read where up to so many cuts before this one ended, on these sides; None is the ledger. Oldest first."""
     named = {_side(side): side for side in sides}
     statement = (
         select(

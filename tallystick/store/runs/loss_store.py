@@ -1,4 +1,4 @@
-"""What earlier runs left for later ones: offsets that expired unread, rows that may be older ones, judged legs."""
+"""The losses of earlier runs, for later ones: offsets that expired unread, rows that may be older ones, judged legs."""
 
 from collections.abc import Collection
 from typing import Any
@@ -56,7 +56,9 @@ def losses_before(engine: Engine, contract_name: str, n: int) -> tuple[Loss, ...
 
 
 def ledger_starts_of(engine: Engine, contract_name: str, cuts: Collection[int]) -> LedgerStarts:
-    """Of these judged cuts. A run that is older than the question, and doubted its ledger, may have read older rows."""
+    """Return the starts of these judged cuts. A run older than the question, and doubting its ledger, may have read
+    older rows.
+    """
     look_ups = verdict_table.c.look_ups
     doubted = verdict_table.c.doubts.contains([{"doubt": Doubt.LEDGER_REWRITTEN}])
     may_be_older = look_ups.contains({"rows_may_be_older": True}) | (~look_ups.has_key("rows_may_be_older") & doubted)
@@ -126,7 +128,9 @@ def _newest(engine: Engine, statement: Select[Any]) -> int:
 def transactions_judged_before(
     engine: Engine, contract_name: str, n: int, transaction_keys: Collection[str]
 ) -> frozenset[str]:
-    """Which of these business transactions had an item of their legs before cut n, whatever has become of it."""
+    """Return those of these business transactions that had an item of their legs before cut n, whatever has become of
+    it.
+    """
     if not transaction_keys:
         return frozenset()
     item_ids = [legs_item_id(key) for key in sorted(transaction_keys)]

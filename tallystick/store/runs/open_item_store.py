@@ -55,7 +55,7 @@ def surplus_items_as_of(engine: Engine, contract_name: str, n: int) -> tuple[Ope
 
 
 def judged_items_as_of(engine: Engine, contract_name: str, n: int, item_ids: Collection[str]) -> tuple[OpenItem, ...]:
-    """Which of these items the cuts before n left broken or written off, pairable or not."""
+    """Return those of these items that the cuts before n left broken or written off, pairable or not."""
     if not item_ids:
         return ()
     newest = (
@@ -72,7 +72,7 @@ def judged_items_as_of(engine: Engine, contract_name: str, n: int, item_ids: Col
 
 
 def count_open_items(engine: Engine, contract_name: str) -> int:
-    """How many items are open now; broken ones and those given up are not."""
+    """Count the items that are open now; broken and written-off ones are not."""
     newest = newest_items(contract_name).subquery()
     statement = select(func.count()).select_from(newest).where(newest.c.state == ItemState.OPEN)
     with engine.connect() as connection:
@@ -116,7 +116,7 @@ def in_report_order(statement: Select[Any]) -> Select[Any]:
 
 
 def item_columns(item: OpenItem) -> dict[str, Any]:
-    """What open_item keeps of an item: all but the class of its break, which is the break's own."""
+    """Return the columns of open_item for an item: all but the class of its break, which is the break's own."""
     columns = {name: value for name, value in vars(item).items() if name != "found_as"}
     return columns | {"reason": item.reason.stored}
 

@@ -1,4 +1,4 @@
-"""What earlier runs of a contract counted and kept, as later runs need it."""
+"""The counts of earlier runs of a contract, as later runs need them."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def ledger_rows_before(engine: Engine, contract_name: str, n: int) -> int | None
 
 
 def ledger_rows_by_slice(engine: Engine, contract_name: str, before: int | None = None) -> tuple[ReadSlice, ...]:
-    """What judged cuts, or those before one, have read of the ledger, in order, without slices that are empty."""
+    """Return what judged cuts, or those before one, have read of the ledger, in order, without empty slices."""
     statement = (
         select(cut_slice.c.starts_at, cut_slice.c.ends_at, big_integer(verdict_table.c.figures["ledger_rows"]))
         .join(
@@ -56,7 +56,9 @@ def ledger_rows_by_slice(engine: Engine, contract_name: str, before: int | None 
 
 
 def earlier_rows_before(engine: Engine, contract_name: str, n: int) -> EarlierRows | None:
-    """What the run before cut n counted of the rows that carry their transactions' ids; None where it did not count."""
+    """Return what the run before cut n counted of the rows that carry their transactions' ids; None where it did not
+    count.
+    """
     statement = (
         select(verdict_table.c.look_ups["earlier_rows"])
         .where(verdict_table.c.contract == contract_name, verdict_table.c.cut_n < n)
@@ -69,7 +71,9 @@ def earlier_rows_before(engine: Engine, contract_name: str, n: int) -> EarlierRo
 
 
 def lags_of_clean_runs(engine: Engine, contract_name: str, n: int) -> tuple[tuple[TopicLag, ...], ...]:
-    """What the MATCHED runs among the CLEAN_CUTS cuts before cut n measured; none of those that measured nothing."""
+    """Return the lags that the MATCHED runs among the CLEAN_CUTS cuts before cut n measured; none of those that
+    measured nothing.
+    """
     statement = select(verdict_table.c.lag).where(
         verdict_table.c.contract == contract_name,
         verdict_table.c.cut_n.between(n - CLEAN_CUTS, n - 1),
@@ -81,7 +85,7 @@ def lags_of_clean_runs(engine: Engine, contract_name: str, n: int) -> tuple[tupl
 
 
 def key_indexes_before(engine: Engine, contract_name: str, n: int, *, windows: int) -> dict[int, KeyIndex]:
-    """What the verdicts of so many cuts before cut n name, by cut, in order. A baseline has none."""
+    """Return the indexes that the verdicts of so many cuts before cut n name, by cut, in order. A baseline has none."""
     statement = (
         select(verdict_table.c.cut_n, verdict_table.c.key_index)
         .where(
@@ -96,7 +100,7 @@ def key_indexes_before(engine: Engine, contract_name: str, n: int, *, windows: i
 
 
 def key_index_seed_before(engine: Engine, contract_name: str, n: int) -> int | None:
-    """Of the hashes of the newest index below cut n that has one; None where there is none yet."""
+    """Return the seed of the hashes of the newest index below cut n that has one; None where there is none yet."""
     seed = big_integer(verdict_table.c.key_index["seed"])
     statement = (
         select(seed)
@@ -110,7 +114,9 @@ def key_index_seed_before(engine: Engine, contract_name: str, n: int) -> int | N
 
 
 def surroundings_document(engine: Engine, contract_name: str, n: int) -> dict[str, Any]:
-    """What the run of cut n kept of what stood around it, as tallystick.kafka_cluster.state writes it; else empty."""
+    """Return the cluster state that the run of cut n stored, as tallystick.kafka_cluster.state writes
+    it; else empty.
+    """
     statement = select(verdict_table.c.look_ups["surroundings"]).where(
         verdict_table.c.contract == contract_name, verdict_table.c.cut_n == n
     )

@@ -1,4 +1,6 @@
-"""What the metrics say, read from the store in one moment: sums that triggers keep, and the newest verdict's row."""
+"""The values of the metrics, read from the store in one moment: sums that triggers keep, and the newest
+verdict's row.
+"""
 
 from collections import Counter
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""How the books of a contract stand now: what the overview and the contract's page ask, at a cost that does not grow.
+"""The present state of the books of a contract, for the overview and the contract's page, at a cost that does not grow.
 
 Reads the sums that triggers keep (break_total, standing_total); never a run's rows.
 """
@@ -126,7 +126,7 @@ def cut_of_scheduler_run(engine: Engine, contract_name: str, scheduler_run_id: s
 
 
 def stakes_of_run(engine: Engine, contract_name: str, n: int) -> tuple[Stake, ...]:
-    """What the run of cut n found, per class and currency."""
+    """Return the breaks of the run of cut n, per class and currency."""
     statement = select(break_total).where(break_total.c.contract == contract_name, break_total.c.cut_n == n)
     with engine.connect() as connection:
         rows = connection.execute(statement).all()
