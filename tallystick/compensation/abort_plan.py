@@ -59,9 +59,9 @@ class AbortItem:
         """Return the money that an abort takes from the readers for good, without signs."""
         return {currency: abs(money) for currency, money in self.own_money_minor.items()}
 
-    def is_same(self, one: OpenTransaction) -> bool:
+    def is_same(self, transaction: OpenTransaction) -> bool:
         """Return whether this is the planned transaction, whatever its state is now."""
-        return (one.topic_partition, one.producer_id, one.kafka_offset_start) == (
+        return (transaction.topic_partition, transaction.producer_id, transaction.kafka_offset_start) == (
             self.topic_partition,
             self.producer_id,
             self.kafka_offset_start,
@@ -70,17 +70,21 @@ class AbortItem:
 
 def abort_items(contract_name: str, around: ClusterState, *, now_utc: datetime) -> tuple[AbortItem, ...]:
     """Return one item per transaction that this run proved to hang, in the log's order. now_utc: the run's."""
-    return tuple(_item(contract_name, one, around, now_utc=now_utc) for one in around.open_transactions if one.hangs)
+    return tuple(
+        _item(contract_name, transaction, around, now_utc=now_utc)
+        for transaction in around.open_transactions
+        if transaction.hangs
+    )
 
 
 def why_not_abort(item: AbortItem, *, topics: Sequence[str], around: ClusterState, newest: ClusterState) -> str | None:
     """Return the reason not to abort it; None: there is none. topics: those of the legs. newest: of the newest run."""
     if item.topic not in topics:
         return "it stands on no topic of the contract's legs"
-    if not any(item.is_same(one) and one.hangs for one in newest.open_transactions):
+    if not any(item.is_same(transaction) and transaction.hangs for transaction in newest.open_transactions):
         return "the newest run does not find it any more"
     own, waiting = _held(item.topic_partition, item.producer_id, around)
-    if not own or not all(one.complete for one in (*own, *waiting)):
+    if not own or not all(blocked.complete for blocked in (*own, *waiting)):
         return "its records could not all be counted"
     return why_too_young(item.age_seconds, around.broker_settings)
 
@@ -109,19 +113,25 @@ def abort_words(item: AbortItem) -> str:
     )
 
 
-def _item(contract_name: str, one: OpenTransaction, around: ClusterState, *, now_utc: datetime) -> AbortItem:
-    part, first_seen_utc = one.topic_partition, around.first_seen_utc(one) or now_utc
-    identity = (part.topic, part.partition, one.producer_id, one.producer_epoch, one.kafka_offset_start)
-    own, waiting = _held(one.topic_partition, one.producer_id, around)
+def _item(contract_name: str, transaction: OpenTransaction, around: ClusterState, *, now_utc: datetime) -> AbortItem:
+    part, first_seen_utc = transaction.topic_partition, around.first_seen_utc(transaction) or now_utc
+    identity = (
+        part.topic,
+        part.partition,
+        transaction.producer_id,
+        transaction.producer_epoch,
+        transaction.kafka_offset_start,
+    )
+    own, waiting = _held(transaction.topic_partition, transaction.producer_id, around)
     return AbortItem(
         action_id=uuid5(_NAMESPACE, "\x1f".join(map(str, (contract_name, *identity)))),
         topic=part.topic,
         partition=part.partition,
-        producer_id=one.producer_id,
-        producer_epoch=one.producer_epoch,
-        kafka_offset_start=one.kafka_offset_start,
-        coordinator_epoch=one.coordinator_epoch,
-        transactional_id=one.transactional_id,
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.producer_epoch,
+        kafka_offset_start=transaction.kafka_offset_start,
+        coordinator_epoch=transaction.coordinator_epoch,
+        transactional_id=transaction.transactional_id,
         first_seen_utc=format_time(first_seen_utc),
         age_seconds=max(0, int((now_utc - first_seen_utc).total_seconds())),
         own_events=sum(held.events for held in own),
@@ -136,9 +146,9 @@ def _held(
 ) -> tuple[list[BlockedEvents], list[BlockedEvents]]:
     """Return what is above the partition's LSO: of this producer, and of all others."""
     held = around.held_on(part)
-    own = [one for one in held if one.producer_id == producer_id]
-    return own, [one for one in held if one.producer_id != producer_id]
+    own = [blocked for blocked in held if blocked.producer_id == producer_id]
+    return own, [blocked for blocked in held if blocked.producer_id != producer_id]
 
 
 def _money(held: Sequence[BlockedEvents]) -> dict[str, int]:
-    return total_money(pair for one in held for pair in one.money.items())
+    return total_money(pair for blocked in held for pair in blocked.money.items())

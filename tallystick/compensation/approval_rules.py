@@ -128,7 +128,7 @@ def _person(name: str) -> str:
     admits a person.
     """
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
-    return "".join(one for one in folded if one.isprintable() and not one.isspace())
+    return "".join(character for character in folded if character.isprintable() and not character.isspace())
 
 
 def _names(names: Collection[str]) -> str:

@@ -66,11 +66,11 @@ def plan_sentence(plan: Plan) -> str:
     """Say what the plan will do: how many items and how much money, kind by kind."""
     intents = []
     if plan.aborts:
+        money = format_money(total_money(pair for abort in plan.aborts for pair in abort.own_money_minor.items()))
         intents.append(
             f"end {counted(len(plan.aborts), 'hanging transaction')} by an ABORT marker, each on its partition alone, "
-            f"so that {counted(sum(one.own_events for one in plan.aborts), 'record')} worth "
-            f"{format_money(total_money(pair for one in plan.aborts for pair in one.own_money_minor.items()))} will "
-            "count as aborted; nothing else of their producers is touched, and no record is deleted"
+            f"so that {counted(sum(abort.own_events for abort in plan.aborts), 'record')} worth "
+            f"{money} will count as aborted; nothing else of their producers is touched, and no record is deleted"
         )
     for kind, words in KIND_WORDS.items():
         items = [item for item in plan.items if item.kind is kind]
@@ -82,7 +82,7 @@ def plan_sentence(plan: Plan) -> str:
 
 
 def _abort_lines(aborts: Sequence[AbortItem]) -> list[str]:
-    return [line for one in aborts for line in (f"- End {abort_words(one)}.", "")]
+    return [line for abort in aborts for line in (f"- End {abort_words(abort)}.", "")]
 
 
 def action_label(item: PlanItem, place: Callable[[str], str]) -> str:
@@ -117,9 +117,11 @@ def _left_out_lines(left_out: Sequence[ExcludedBreak], shown_key: Callable[[str]
     if not left_out:
         return ["No outstanding break is left out."]
     by_reason: dict[str, list[str]] = {}
-    for one in left_out:
-        by_reason.setdefault(one.reason, []).append(shown_key(one.match_key) if one.break_id else one.match_key)
-    hanging = sum(one.break_id is None for one in left_out)
+    for excluded in left_out:
+        by_reason.setdefault(excluded.reason, []).append(
+            shown_key(excluded.match_key) if excluded.break_id else excluded.match_key
+        )
+    hanging = sum(excluded.break_id is None for excluded in left_out)
     breaks = [f"{len(left_out) - hanging} outstanding breaks"] if hanging < len(left_out) else []
     transactions = [counted(hanging, "hanging transaction")] if hanging else []
     return [

@@ -116,7 +116,7 @@ def _oldest_first(candidate: Candidate) -> tuple[int, str, str]:
 
 
 def _unclean(whose: str, found: Sequence[DoubtFound]) -> str | None:
-    doubts = sorted(one.doubt for one in found if one.doubt in BLOCKING_DOUBTS)
+    doubts = sorted(doubt.doubt for doubt in found if doubt.doubt in BLOCKING_DOUBTS)
     return f"{whose} evidence is not clean: {', '.join(doubts)}" if doubts else None
 
 
@@ -197,8 +197,8 @@ _ID_NOT_ITS_OWN = "another row of its key has its row id, so no row can name it 
 
 
 def _row_too_many_fault(found: Break, rows: Sequence[CurrentRow], place: str) -> str | None:
-    row = next((one for one in rows if ledger_item_id(one.row_id) == place), None)
-    if row is None and any(ledger_item_id(one.row_id) == row_item_id(place) for one in rows):
+    row = next((current for current in rows if ledger_item_id(current.row_id) == place), None)
+    if row is None and any(ledger_item_id(current.row_id) == row_item_id(place) for current in rows):
         return _ID_NOT_ITS_OWN
     if row is None:
         return "the row that is one too many is not in the ledger any more"
@@ -218,7 +218,7 @@ def why_not_counterpostable(row: CurrentRow, rows: Sequence[CurrentRow]) -> str 
     """Return the reason not to take a row back, by all rows of its key; None: there is none."""
     if row.takes_back:
         return f"the row takes row {row.takes_back} back itself"
-    if any(one is not row and one.row_id == row.row_id for one in rows):
+    if any(current is not row and current.row_id == row.row_id for current in rows):
         return _ID_NOT_ITS_OWN
     in_force = rows_in_force(rows)
     if row not in in_force:

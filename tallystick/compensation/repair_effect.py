@@ -46,7 +46,7 @@ def effect_of(
     copies = in_force(standing)
     alone = len(copies) == 1 and says_the_same(copies[0], item, names)
     reversals = _reversals(item, standing)
-    as_meant = len(reversals) < 2 and all(_has_its_money(one, item, names) for one in reversals)
+    as_meant = len(reversals) < 2 and all(_has_its_money(reversal, item, names) for reversal in reversals)
     return RepairEffect.CLEARED if alone and as_meant else RepairEffect.CHANGED
 
 

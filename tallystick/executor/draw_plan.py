@@ -51,8 +51,8 @@ def why_not_any_more(
 
     begun: the contract's actions that hold their breaks. Raises as draw_plan does.
     """
-    own = {one: action.state for one, action in begun.items() if action.plan_id == plan.plan_id}
-    executing = {one for one, state in own.items() if state is ActionState.EXECUTING}
+    own = {action_id: action.state for action_id, action in begun.items() if action.plan_id == plan.plan_id}
+    executing = {action_id for action_id, state in own.items() if state is ActionState.EXECUTING}
     now = _draw(
         engine,
         contract,
@@ -64,7 +64,7 @@ def why_not_any_more(
         only={item.break_id for item in plan.items},
     )
     planned = {action.action_id: action for action in now.actions}
-    left_out = {one.break_id or one.match_key: one.reason for one in now.left_out}
+    left_out = {excluded.break_id or excluded.match_key: excluded.reason for excluded in now.left_out}
     reasons = {}
     for action in plan.actions:
         action_id = action.action_id

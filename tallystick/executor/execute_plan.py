@@ -134,7 +134,7 @@ def execute_plan(
         on_progress(ExecutorStep.STOPPED, {"error": type(error).__name__, "message": str(error)})
         work.audit("stopped", error=type(error).__name__, message=str(error))
         raise
-    work.audit("finished", **{fate: sum(one.fate is fate for one in outcomes) for fate in ActionResult})
+    work.audit("finished", **{fate: sum(outcome.fate is fate for outcome in outcomes) for fate in ActionResult})
     on_progress(ExecutorStep.FINISHED, {"outcomes": [outcome_figures(outcome) for outcome in outcomes]})
     return Execution(plan_id=plan.plan_id, plan_hash=plan.plan_hash, dry_run=plan.dry_run, outcomes=outcomes)
 
@@ -159,7 +159,7 @@ def _refuse_unapproved(work: ExecutionContext, approved_hash: str, *, allowed: C
     if has_begun:
         stopped = why_not_any_more(work.engine, contract, work.connections, plan, begun)
         if reason := forbidden or too_old:
-            undone = [one.action_id for one in plan.actions if not is_done(begun.get(one.action_id))]
+            undone = [action.action_id for action in plan.actions if not is_done(begun.get(action.action_id))]
             stopped = dict.fromkeys(undone, reason) | stopped
         work.stopped.update(stopped)
         return

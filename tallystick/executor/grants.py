@@ -52,7 +52,7 @@ def _executors(contract: Contract, executor: str, environment: str) -> Iterator[
     rules = contract.compensation
     if rules is None:
         return
-    publishes = any(one in REPUBLISHABLE + REVERSIBLE for one in rules.classes)
+    publishes = any(break_class in REPUBLISHABLE + REVERSIBLE for break_class in rules.classes)
     if rules.classes:
         for topic in contract.topics:
             operations = "Read Write" if publishes else "Read"

@@ -103,7 +103,7 @@ def _posted_before(work: ExecutionContext, item: PlanItem, plan_hash: str) -> It
     """
     ours = plan_hash == work.plan.plan_hash
     if not ours and (plan := read_plan(work.engine, plan_id_of(plan_hash))) is not None:
-        ours = item.action_id in {one.action_id for one in plan.items}
+        ours = item.action_id in {planned.action_id for planned in plan.items}
     if ours:
         return already_done(item, {"table": work.contract.ledger.table})
     named = escape_untrusted(plan_hash, characters_max=64)

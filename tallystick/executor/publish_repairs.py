@@ -84,7 +84,7 @@ def execute_publishing(work: ExecutionContext, items: Sequence[PlanItem]) -> tup
 def _refuse_unfenced(work: ExecutionContext, actions: Mapping[UUID, StoredAction]) -> None:
     """Refuse where an executor under another transactional id may be at work: ours would not fence it."""
     begun = [action for action in actions.values() if action.state is ActionState.EXECUTING]
-    under = {str(one.outcome.get("transactional_id", work.transactional_id)) for one in begun}
+    under = {str(action.outcome.get("transactional_id", work.transactional_id)) for action in begun}
     if others := sorted(under - {work.transactional_id}):
         raise PlanRefused(
             f"{work.contract.name}: the plan was begun under transactional.id {others[0]}, got "

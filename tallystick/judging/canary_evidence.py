@@ -459,7 +459,9 @@ def posted_by_us(evidence: Evidence) -> Evidence:
     outcomes = tuple(
         replace(
             outcome,
-            residues=tuple(replace(one, copy=replace(one.copy, action_id=str(_ID))) for one in outcome.residues),
+            residues=tuple(
+                replace(residue, copy=replace(residue.copy, action_id=str(_ID))) for residue in outcome.residues
+            ),
         )
         for outcome in evidence.outcomes
     )

@@ -42,10 +42,13 @@ def judge(
     """
     found = [_in_its_words(evidence, finding) for rule in classes for finding in rule.judge(evidence)]
     breaks = tuple(
-        sorted((with_identity(one, evidence.identities) for one in found if isinstance(one, Break)), key=_break_order)
+        sorted(
+            (with_identity(finding, evidence.identities) for finding in found if isinstance(finding, Break)),
+            key=_break_order,
+        )
     )
-    doubts = tuple(one for one in found if isinstance(one, DoubtFound))
-    notices = tuple(one for one in found if isinstance(one, NoticeFound))
+    doubts = tuple(finding for finding in found if isinstance(finding, DoubtFound))
+    notices = tuple(finding for finding in found if isinstance(finding, NoticeFound))
     items = tuple(sorted(_item_changes(evidence, breaks), key=lambda item: item.item_id))
     paired = [pair for outcome in evidence.outcomes for pair in outcome.matched]
     open_after = _open_after(carried, items)
@@ -128,7 +131,7 @@ def _open_after(carried: Iterable[OpenItem], changes: Iterable[OpenItem]) -> lis
 
 def _item_changes(evidence: Evidence, breaks: Sequence[Break]) -> Iterator[OpenItem]:
     """Return a row for each item that is new or whose state changed in this cut. Items are append-only."""
-    break_at = {one.evidence["at"]: one for one in breaks if "at" in one.evidence}
+    break_at = {item_break.evidence["at"]: item_break for item_break in breaks if "at" in item_break.evidence}
     for outcome in evidence.outcomes:
         for topic, ledger in outcome.matched:
             yield from _cleared(topic, ledger)
@@ -143,7 +146,7 @@ def _item_changes(evidence: Evidence, breaks: Sequence[Break]) -> Iterator[OpenI
     for action in evidence.cluster.actions:
         if action.item.item_id in break_at:
             yield _not_repaired(action.item, break_at[action.item.item_id])
-    of_legs = {one.transaction_key: one for one in breaks if "seen_legs" in one.evidence}
+    of_legs = {item_break.transaction_key: item_break for item_break in breaks if "seen_legs" in item_break.evidence}
     for case in evidence.incomplete:
         yield from _legs_item(evidence, case, of_legs.get(case.transaction_key), break_at)
 
@@ -153,7 +156,9 @@ def _judged_before(outcome: MatchResult) -> Iterator[OpenItem]:
     present content.
     """
     touched = {copy.item_id for pair in (*outcome.matched, *outcome.netted) for copy in pair}
-    touched |= {copy.item_id for one in outcome.residues for copy in (one.copy, one.partner) if copy is not None}
+    touched |= {
+        copy.item_id for residue in outcome.residues for copy in (residue.copy, residue.partner) if copy is not None
+    }
     for copy in outcome.case.copies:
         item = _item_as_it_stands(copy)
         if item is not None and item != copy.carried and copy.item_id not in touched:
@@ -392,8 +397,8 @@ def _digest(
         "ledger": [evidence.cut.ledger_slice.position_start, evidence.cut.ledger_slice.position_end],
         "content": content_digests,
         "verdict": verdict,
-        "breaks": [str(one.break_id) for one in breaks],
-        "doubts": sorted(one.doubt for one in doubts),
+        "breaks": [str(item_break.break_id) for item_break in breaks],
+        "doubts": sorted(doubt.doubt for doubt in doubts),
         "items": [[item.item_id, item.state, item.reason.stored] for item in items],
         "figures": asdict(figures),
     }

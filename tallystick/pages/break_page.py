@@ -97,7 +97,7 @@ def break_page(
         leg=escape_untrusted(item_break.leg),
         standing=state_words(told),
         repairable=contract.compensation is not None and item_break.break_class in contract.compensation.classes,
-        paragraphs=tuple(one for one in story.paragraphs if one.heading != "History"),
+        paragraphs=tuple(paragraph for paragraph in story.paragraphs if paragraph.heading != "History"),
         ledger_side=in_its_words(told, "ledger row")[0],
         fields=side_by_side(item_break),
         strip=draw_strip(strip) if strip else None,
@@ -235,7 +235,7 @@ def _changes(told: ToldBreak) -> Iterator[LifeRow]:
             words = f"{who} wrote {name[0].lower()}{name[1:]} off: {why.rstrip('.')}."
             yield LifeRow(at_utc=step.written_off.at_utc, kind="written off", words=words)
         elif step.cut_n != told.cut_n and step.item.state is ItemState.CLEARED:
-            partners = ", ".join(describe_place(one) for one in step.item.cleared_by.split(",") if one)
+            partners = ", ".join(describe_place(partner) for partner in step.item.cleared_by.split(",") if partner)
             by = f" by {partners}" if partners else ""
             words = f"Cut {step.cut_n} cleared {name[0].lower()}{name[1:]}{by}."
             yield LifeRow(at_utc=step.judged_utc, kind="cleared", words=words)

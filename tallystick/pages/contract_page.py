@@ -156,7 +156,7 @@ def contract_page(
 ) -> ContractPage:
     """Gather the page. posture: by the settings that the newest judged run read."""
     mask = Mask(book.contract)
-    ages = age_buckets((one.items for one in book.standing), now_utc=now_utc)
+    ages = age_buckets((group.items for group in book.standing), now_utc=now_utc)
     return ContractPage(
         contract=book.contract,
         row=overview_row(book, now_utc=now_utc),
@@ -170,8 +170,8 @@ def contract_page(
         question=question,
         items=replace(items, rows=tuple(map(mask.listed_item, items.rows))),
         keys_shown=not mask.hides_events,
-        incidents=tuple(_incident_row(one, book.contract.direction) for one in incidents),
-        plans=tuple(_plan_row(one) for one in plans),
+        incidents=tuple(_incident_row(incident, book.contract.direction) for incident in incidents),
+        plans=tuple(_plan_row(plan) for plan in plans),
         versions=_versions(versions),
         posture=posture,
     )
@@ -194,7 +194,7 @@ def _plan_row(plan: PlanHead) -> PlanRow:
         cut_n=plan.cut_n,
         planned_at=plan.planned_at,
         requested_by=escape_untrusted(plan.requested_by),
-        items=sum(one.items for one in plan.sums),
+        items=sum(total.items for total in plan.sums),
         money=money_of(plan.sums),
         standing=standing,
         tone=tone,
@@ -222,9 +222,9 @@ def _trends(trend: tuple[WindowFigures, ...], direction: Direction) -> tuple[Tre
         for name in classes
     )
     return (
-        *(_trend(*one) for one in volumes),
+        *(_trend(*volume) for volume in volumes),
         *_lag_trends(trend),
-        *(_trend(*one) for one in found),
+        *(_trend(*figure) for figure in found),
     )
 
 

@@ -73,7 +73,7 @@ def overview_page(books: Iterable[ContractOverview], *, now_utc: datetime) -> Ov
     """Gather the page."""
     found = list(books)
     rows = sorted((overview_row(book, now_utc=now_utc) for book in found), key=_urgent_first)
-    standing = [one for book in found for one in book.standing]
+    standing = [group for book in found for group in book.standing]
     return OverviewPage(rows=tuple(rows), sentence=_sentence(rows), open_money=open_money(standing))
 
 
@@ -82,8 +82,8 @@ def overview_row(book: ContractOverview, *, now_utc: datetime) -> OverviewRow:
     cells = strip_cells(book.windows, schedule=book.contract.schedule, now_utc=now_utc, count=WINDOWS_SHOWN)
     judged = [cell for cell in cells if cell.kind in Verdict.__members__]
     newest = judged[-1] if judged else None
-    waiting = [one.items for one in book.standing if one.items.state is ItemState.OPEN]
-    broken = [one.items for one in book.standing if one.items.state is ItemState.BROKEN]
+    waiting = [group.items for group in book.standing if group.items.state is ItemState.OPEN]
+    broken = [group.items for group in book.standing if group.items.state is ItemState.BROKEN]
     slices = book.cut.topic_slices
     return OverviewRow(
         contract=book.contract.name,
@@ -92,9 +92,9 @@ def overview_row(book: ContractOverview, *, now_utc: datetime) -> OverviewRow:
         newest=newest,
         last_broken=next((cell for cell in reversed(judged) if cell.kind == Verdict.BROKEN.value), None),
         open_money=open_money(book.standing),
-        broken=sum(one.count for one in broken),
-        waiting=sum(one.count for one in waiting),
-        oldest_utc=min((one.first_seen_utc for one in (*waiting, *broken)), default=None),
+        broken=sum(group.count for group in broken),
+        waiting=sum(group.count for group in waiting),
+        oldest_utc=min((group.first_seen_utc for group in (*waiting, *broken)), default=None),
         held=tuple(
             _held(row)
             for row in (doubt_row(doubt, book.contract.direction) for doubt in book.doubts)
@@ -114,9 +114,9 @@ def overview_row(book: ContractOverview, *, now_utc: datetime) -> OverviewRow:
 def open_money(standing: Iterable[ClassTotal]) -> tuple[str, ...]:
     """Money of what is broken and nobody has cleared or written off, per currency, in words."""
     money = total_money(
-        (one.items.currency, one.items.amount_minor)
-        for one in standing
-        if one.items.state is ItemState.BROKEN and one.items.currency
+        (group.items.currency, group.items.amount_minor)
+        for group in standing
+        if group.items.state is ItemState.BROKEN and group.items.currency
     )
     return tuple(escape_untrusted(format_minor(amount, currency)) for currency, amount in money.items())
 

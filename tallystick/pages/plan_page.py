@@ -99,7 +99,7 @@ def plan_page(told: PlanTold, contract: Contract) -> PlanPage:
     """Gather the page. contract: as it is now, by which an approval would be held."""
     in_short, last = Mask(contract).in_short(told.in_short), _last_event(told)
     standing, tone = _STANDING.get(last, _UNKNOWN)
-    items = sum(one.items for one in in_short.sums)
+    items = sum(total.items for total in in_short.sums)
     return PlanPage(
         plan_id=told.plan_id,
         contract=told.contract,
@@ -112,18 +112,19 @@ def plan_page(told: PlanTold, contract: Contract) -> PlanPage:
         done=_done(told.counts),
         rules=tuple(_rules(told, contract.compensation)),
         ends=tuple(
-            PlanEndRow(deed=escape_untrusted(abort_words(one)), **_fate(told.actions.get(one.action_id)))
-            for one in in_short.aborts
+            PlanEndRow(deed=escape_untrusted(abort_words(abort)), **_fate(told.actions.get(abort.action_id)))
+            for abort in in_short.aborts
         ),
         items=tuple(_item_row(item, told.actions) for item in in_short.items),
         items_left_out=items - len(in_short.items),
         left_out=tuple(
             LeftOutRow(
-                count=counted(one.breaks, "break"),
-                reason=escape_untrusted(one.reason),
-                examples=", ".join(map(escape_untrusted, one.match_keys)) + (", ..." if one.breaks > 3 else ""),
+                count=counted(excluded.breaks, "break"),
+                reason=escape_untrusted(excluded.reason),
+                examples=", ".join(map(escape_untrusted, excluded.match_keys))
+                + (", ..." if excluded.breaks > 3 else ""),
             )
-            for one in in_short.left_out
+            for excluded in in_short.left_out
         ),
         trail=tuple(_trail_row(entry) for entry in told.trail),
         approve_run=_asking_run(told) if last == ASKED else "",
@@ -137,7 +138,7 @@ def plan_state(event: str) -> tuple[str, str]:
 
 def money_of(sums: tuple[PlanSum, ...]) -> str:
     """Return the money of the items, per currency, in words."""
-    return escape_untrusted(format_money(total_money((one.currency, one.amount_minor) for one in sums)))
+    return escape_untrusted(format_money(total_money((total.currency, total.amount_minor) for total in sums)))
 
 
 def _last_event(told: PlanTold) -> str:
@@ -152,19 +153,19 @@ def _asking_run(told: PlanTold) -> str:
 def _ends_intent(aborts: Sequence[AbortItem]) -> Iterator[str]:
     if aborts:
         money = escape_untrusted(
-            format_money(total_money(pair for one in aborts for pair in one.own_money_minor.items()))
+            format_money(total_money(pair for abort in aborts for pair in abort.own_money_minor.items()))
         )
         yield (
             f"End {counted(len(aborts), 'hanging transaction')} by an ABORT marker, so that "
-            f"{counted(sum(one.own_events for one in aborts), 'record')} will count as aborted: {money}."
+            f"{counted(sum(abort.own_events for abort in aborts), 'record')} will count as aborted: {money}."
         )
 
 
 def _intents(sums: tuple[PlanSum, ...]) -> Iterator[str]:
     for kind, words in KIND_WORDS.items():
-        mine = tuple(one for one in sums if one.kind is kind)
+        mine = tuple(total for total in sums if total.kind is kind)
         if mine:
-            intent = words.intent.format(count=counted(sum(one.items for one in mine), words.noun))
+            intent = words.intent.format(count=counted(sum(total.items for total in mine), words.noun))
             yield f"{intent[0].upper()}{intent[1:]}: {money_of(mine)}{words.remark}."
 
 

@@ -207,7 +207,9 @@ _IDENTITIES = ("identity", "copy_identity", "original_identity")
 def identities_of(evidence: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     """Every writer that the evidence names, in the one shape of tallystick.kafka_log.record."""
     named = [evidence.get(name) for name in _IDENTITIES]
-    return tuple(one for one in (*named, *evidence.get("identities", {}).values()) if isinstance(one, Mapping))
+    return tuple(
+        identity for identity in (*named, *evidence.get("identities", {}).values()) if isinstance(identity, Mapping)
+    )
 
 
 def _writers(evidence: Mapping[str, Any]) -> Iterator[str]:
@@ -296,7 +298,7 @@ def _change(step: LifeStep) -> str:
     if given_up is not None:
         who, why = escape_untrusted(given_up.by), escape_untrusted(given_up.reason)
         return f"{who} wrote it off at {format_time(given_up.at_utc)}, after cut {step.cut_n}: {why.rstrip('.')}."
-    by = ", ".join(describe_place(one) for one in step.item.cleared_by.split(",") if one)
+    by = ", ".join(describe_place(partner) for partner in step.item.cleared_by.split(",") if partner)
     because = reason_text(step.item.reason)
     why = f": {escape_untrusted(because)}" if because else ""
     partner = f" (by {by})" if by else ""

@@ -30,7 +30,7 @@ class LagTable:
 
 def lag_tables(lag: RunLag | None) -> tuple[LagTable, ...]:
     """One per topic that had a pair."""
-    return tuple(_table(one) for one in lag.topics) if lag else ()
+    return tuple(_table(topic_lag) for topic_lag in lag.topics) if lag else ()
 
 
 def grace_sentence(lag: RunLag | None, *, contract_seconds: int, cap_seconds: int) -> str:

@@ -33,9 +33,9 @@ def _mark(evidence: Mapping[str, Any], leg: str, topic: str, seen: Mapping[str, 
         words = f"committed at {describe_place(at)}{_marker(evidence, at)}"
         return LegMark(leg=escape_untrusted(leg), topic=topic, state="committed", words=words)
     aborted = [
-        str(one["at"])
-        for one in evidence.get("found_elsewhere", ())
-        if one.get("place") == "aborted" and str(one.get("at", "")).startswith(f"topic:{topic}:")
+        str(hit["at"])
+        for hit in evidence.get("found_elsewhere", ())
+        if hit.get("place") == "aborted" and str(hit.get("at", "")).startswith(f"topic:{topic}:")
     ]
     if aborted:
         places = ", ".join(f"{describe_place(at)}{_marker(evidence, at)}" for at in aborted)

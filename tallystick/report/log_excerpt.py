@@ -50,8 +50,8 @@ class LogStrip:
             "partition": self.topic_partition.partition,
             "kafka_offset": self.kafka_offset,
             "batches": [
-                [one.kafka_offset_start, one.kafka_offset_end, one.kind, one.producer_id, one.producer_epoch]
-                for one in self.batches
+                [batch.kafka_offset_start, batch.kafka_offset_end, batch.kind, batch.producer_id, batch.producer_epoch]
+                for batch in self.batches
             ],
         }
 
@@ -143,9 +143,21 @@ def _strip_batch(batch: DecidedBatch) -> StripBatch:
 
 def _drawn(breaks: Iterable[Break], not_on: Collection[str]) -> Iterator[tuple[Break, tuple[TopicPartition, int]]]:
     """Of each class those with the most money that stand on a topic, with where."""
-    ordered = sorted(breaks, key=lambda one: (one.break_class, -abs(one.amount_minor), one.match_key, one.break_id.int))
-    for _, members in groupby(ordered, key=lambda one: one.break_class):
-        placed = ((one, place) for one in members if (place := position_of(one)) and place[0].topic not in not_on)
+    ordered = sorted(
+        breaks,
+        key=lambda item_break: (
+            item_break.break_class,
+            -abs(item_break.amount_minor),
+            item_break.match_key,
+            item_break.break_id.int,
+        ),
+    )
+    for _, members in groupby(ordered, key=lambda item_break: item_break.break_class):
+        placed = (
+            (item_break, place)
+            for item_break in members
+            if (place := position_of(item_break)) and place[0].topic not in not_on
+        )
         yield from islice(placed, STRIPS_PER_CLASS_MAX)
 
 

@@ -66,7 +66,9 @@ class Mask:
         return replace(run, result=replace(run.result, breaks=breaks, items=tuple(map(self.item, run.result.items))))
 
     def in_short(self, plan: PlanInShort) -> PlanInShort:
-        left_out = tuple(replace(one, match_keys=tuple(map(self.key, one.match_keys))) for one in plan.left_out)
+        left_out = tuple(
+            replace(excluded, match_keys=tuple(map(self.key, excluded.match_keys))) for excluded in plan.left_out
+        )
         return replace(plan, items=tuple(map(self._plan_item, plan.items)), left_out=left_out)
 
     def _plan_item(self, item: PlanItem) -> PlanItem:
@@ -91,7 +93,7 @@ def _without(keys: re.Pattern[str], value: Any) -> Any:
     if isinstance(value, Mapping):
         return {_without(keys, name): _without(keys, one) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_without(keys, one) for one in value)
+        return type(value)(_without(keys, member) for member in value)
     if isinstance(value, Reason):
         return replace(value, about=_without(keys, value.about))
     return value

@@ -257,7 +257,7 @@ def _break_section(run: StoredRun, group: BreakGroup, contract: Contract) -> Bre
     told, mask = tell_breaks(run, group.shown), Mask(contract)
     return BreakSection(
         group=group,
-        ruled_out=tuple(for_direction(contract.direction, one) for one in RULED_OUT[group.break_class]),
+        ruled_out=tuple(for_direction(contract.direction, explanation) for explanation in RULED_OUT[group.break_class]),
         summary=summary,
         hidden=hidden,
         rows=tuple(break_row(mask.told(told[item_break.break_id]), contract) for item_break in group.shown),

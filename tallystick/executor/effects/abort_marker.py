@@ -70,7 +70,9 @@ class TransactionState:
 def look_at(admin: KafkaAdminClient, item: AbortItem) -> TransactionState:
     """Prove once more that it hangs, or find what ended it. Raises BrokerUnreachable, TopicNotFound."""
     part = item.topic_partition
-    found = next((one for one in read_open_transactions(admin, [part]) if item.is_same(one)), None)
+    found = next(
+        (transaction for transaction in read_open_transactions(admin, [part]) if item.is_same(transaction)), None
+    )
     if found is None:
         return _ended(admin, item)
     if reason := _why_not_hanging(item, found):
@@ -87,12 +89,12 @@ def read_evidence(admin: KafkaAdminClient, item: AbortItem) -> dict[str, Any]:
     Raises BrokerUnreachable, OffsetNotInLog.
     """
     now = _snapshot(admin, item)
-    batches = [_batch(one) for one in _batches(fetcher(admin), item, now) if not one.header.is_control]
+    batches = [_batch(batch) for batch in _batches(fetcher(admin), item, now) if not batch.header.is_control]
     return {
         "partition": asdict(now),
         "open_transactions": [
-            asdict(one) | {"topic_partition": str(one.topic_partition)}
-            for one in read_open_transactions(admin, [item.topic_partition])
+            asdict(transaction) | {"topic_partition": str(transaction.topic_partition)}
+            for transaction in read_open_transactions(admin, [item.topic_partition])
         ],
         "batches": len(batches),
         "records": sum(batch["records"] for batch in batches),
@@ -146,7 +148,7 @@ def _why_not_hanging(item: AbortItem, found: OpenTransaction) -> str | None:
 
 def _ended(admin: KafkaAdminClient, item: AbortItem) -> TransactionState:
     now = _snapshot(admin, item)
-    marker = next((one.header for one in _batches(fetcher(admin), item, now) if one.header.is_control), None)
+    marker = next((batch.header for batch in _batches(fetcher(admin), item, now) if batch.header.is_control), None)
     if marker is None:
         return TransactionState(
             state=State.UNPROVEN, reason="it is not open any more, and its marker is not to be found"

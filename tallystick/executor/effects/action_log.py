@@ -177,7 +177,7 @@ class ExecutionContext:
         self.begun.update(claims.begun)
         self.stopped.update(claims.unclaimed)
         self.taken_back.update(claims.taken_back)
-        self.reopened.update({one: action.reopened for one, action in claims.actions.items()})
+        self.reopened.update({action_id: action.reopened for action_id, action in claims.actions.items()})
         self.unclaimed.update(
             action.action_id
             for action in actions
@@ -188,8 +188,8 @@ class ExecutionContext:
     def _allow(self, actions: Sequence[AbortItem | PlanItem], spent: DailyUsage) -> None:
         part = replace(
             self.plan,
-            aborts=tuple(one for one in actions if isinstance(one, AbortItem)),
-            items=tuple(one for one in actions if isinstance(one, PlanItem)),
+            aborts=tuple(action for action in actions if isinstance(action, AbortItem)),
+            items=tuple(action for action in actions if isinstance(action, PlanItem)),
         )
         refuse_over_caps(self.contract, part, spent=spent)
 

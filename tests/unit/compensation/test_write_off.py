@@ -121,7 +121,7 @@ def test_spaces_around_a_name_are_dropped() -> None:
 
 def test_the_story_says_who_gave_it_up_when_and_why() -> None:
     story = replace(told(FOUND), life=steps(item(ItemState.BROKEN, "phantom_in_topic"), by=ADA))
-    assert sentences(explain(story))["Its life"][-1] == (
+    assert sentences(explain(story))["History"][-1] == (
         "Ada wrote it off at 2026-03-01 15:00:00 UTC, after cut 2: refunded by hand."
     )
     assert [step["written_off"] for step in story_document(story)["life"]] == [
@@ -132,7 +132,7 @@ def test_the_story_says_who_gave_it_up_when_and_why() -> None:
 
 def test_a_name_that_drives_a_terminal_is_written_out() -> None:
     story = replace(told(FOUND), life=steps(item(ItemState.BROKEN), by=replace(ADA, by="Ada\x1b[2J")))
-    assert "\x1b" not in "".join(sentences(explain(story))["Its life"])
+    assert "\x1b" not in "".join(sentences(explain(story))["History"])
 
 
 def test_the_last_of_a_class_resolves_its_alert_and_says_by_whom() -> None:
