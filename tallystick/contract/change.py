@@ -230,7 +230,7 @@ _RECEIPTS = (
     "From the next run on the acknowledgement in these columns proves a missing event lost, open items included; what "
     "is broken already is not judged again."
 )
-_NOTICE_ONLY = "Changes a notice and the posture; no verdict asks for it."
+_NOTICE_ONLY = "Changes a notice and the config check; no verdict asks for it."
 
 RULES: Mapping[str, Rule] = {
     "contract": _refused("The name is what the books are kept under."),

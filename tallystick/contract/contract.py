@@ -47,7 +47,7 @@ class KafkaSide(ContractPart):
     stray_topics: tuple[TopicName, ...] = ()
     """Topics of no leg that look-ups search too: an event committed only there is misrouted, not missing."""
     producers: Literal["any", "idempotent", "transactional"] = "any"
-    """How the topics' producers must write; what they wrote otherwise is counted in the posture."""
+    """How the topics' producers must write; what they wrote otherwise is counted in the config check."""
 
 
 class Contract(ContractPart):

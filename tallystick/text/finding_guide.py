@@ -113,7 +113,7 @@ BREAK_TEXTS: Mapping[BreakClass, ClassText] = {
         ),
         check_first=(
             "Look for an unclean leader election or a broker that lost its disk; check acks, "
-            "min.insync.replicas and the posture."
+            "min.insync.replicas and the config check."
         ),
     ),
     BreakClass.MISROUTED_IN_TOPIC: ClassText(
@@ -395,6 +395,6 @@ NOTICE_TEXTS: Mapping[Notice, ClassText] = {
     Notice.PROMISE_AT_RISK: ClassText(
         title="Promise at risk",
         means="A setting does not keep what exactly-once needs.",
-        check_first="The posture table: each line names the setting, its value and what to set.",
+        check_first="The config check: each line names the setting, its value and what to set.",
     ),
 }
