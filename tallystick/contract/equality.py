@@ -1,4 +1,4 @@
-"""When an event and a ledger row are equal: the one definition, and what both are made into before they are compared.
+"""The one definition of when an event and a ledger row are equal, and the form that both get before they are compared.
 
 A match key says which event and row belong together. They are equal where their `Compared` is the same: as many whole
 minor units, of a currency that is written the same. With `currency_case: ignored` both currencies are written in
@@ -25,7 +25,7 @@ _LONG_DIGITS = 19
 
 
 class Compared(NamedTuple):
-    """What an event and a row of one key are compared by; each field counts."""
+    """The values that an event and a row of one key are compared by; each field counts."""
 
     amount_minor: int
     currency: str
@@ -36,17 +36,17 @@ NO_MONEY = Compared(0, "")
 
 
 def compared(amount_minor: int, currency: str, *, ignore_case: bool = False) -> Compared:
-    """What a copy is compared by. ignore_case: of currencies."""
+    """Return the values that a copy is compared by. ignore_case: of currencies."""
     return Compared(amount_minor, in_capitals(currency) if ignore_case else currency)
 
 
 def in_capitals(currency: str) -> str:
-    """How every currency is written where the contract ignores their case."""
+    """Return a currency as it is written where the contract ignores their case."""
     return currency.upper()
 
 
 def row_money(amount: Any, currency: Any) -> Compared:
-    """What a ledger row is compared by, as its database gives its two columns, in minor units."""
+    """Return the values that a ledger row is compared by, as its database gives its two columns, in minor units."""
     amount_minor = whole_minor(amount)
     return NO_MONEY if amount_minor is None else Compared(amount_minor, fit_text(currency))
 

@@ -1,4 +1,4 @@
-"""The evidence that the classes of one run judge by, prepared and read-only."""
+"""The evidence that the rules of one run judge by, prepared and read-only, in parts that a rule can name."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -93,7 +93,9 @@ class SecondReading:
 
 @dataclass(frozen=True, kw_only=True)
 class EarlierRun:
-    """What the run before this one left: its cut, the ledger as it was then, and how many older rows to expect now."""
+    """The state that the run before this one left: its cut, the ledger as it was then, and how many older rows to
+    expect now.
+    """
 
     cut: Cut | None = None
     ledger: LedgerSnapshot | None = None
@@ -113,7 +115,7 @@ class SideTotals:
 
 @dataclass(frozen=True, kw_only=True)
 class ScanOddities:
-    """What the scan noticed beside the pairs.
+    """The observations of the scan beside the pairs.
 
     differently_written: pairs that are equal only by a rule of the contract. out_of_order: the first ones by place;
     out_of_order_count counts all. repeated_row_ids: ids that more than one row of the slice has, the first few.
@@ -132,7 +134,7 @@ class ScanOddities:
 
 @dataclass(frozen=True, kw_only=True)
 class LookedUp:
-    """What was asked outside the two slices, and answered. older_rows: how many there are; None: nobody counts them.
+    """The answers from outside the two slices. older_rows: how many there are; None: nobody counts them.
 
     rows_out_of_place: by written_xid, where rows came that no cut has read, or went that one had read. forged_repairs:
     item ids of records and rows that claim to be a repair of ours, of which the store knows nothing. lost_indexes: cuts

@@ -73,7 +73,7 @@ class Entry:
 
     @cached_property
     def compared(self) -> Compared:
-        """What it is compared by; a currency whose case is ignored is written in capitals already."""
+        """Return the values it is compared by; a currency whose case is ignored is written in capitals already."""
         return compared(self.amount_minor, self.currency)
 
 

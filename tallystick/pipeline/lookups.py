@@ -122,7 +122,7 @@ class LookUps:
 
 @dataclass(frozen=True, kw_only=True)
 class Questions:
-    """What both sides are asked about: keys of cases and of business transactions that lack a partner.
+    """The keys that both sides are asked about: of cases and of business transactions that lack a partner.
 
     row_names: says which items the rows of an answer are.
     """
@@ -140,7 +140,7 @@ class Questions:
 
 @dataclass(frozen=True, kw_only=True)
 class AtHand:
-    """What has been read already, and is not read again. scan: of the cut itself. heads: of its slices.
+    """The data that has been read already, and is not read again. scan: of the cut itself. heads: of its slices.
 
     samples: of both sides, since the oldest deadline. indexes: what lies beyond the retained log is asked there.
     """
