@@ -41,12 +41,8 @@ def judge(
     matched_*: what the scan paired by itself, one event with one equal row. carried: open items as of the cut.
     """
     found = [_in_its_words(evidence, finding) for rule in classes for finding in rule.judge(evidence)]
-    breaks = tuple(
-        sorted(
-            (with_identity(finding, evidence.identities) for finding in found if isinstance(finding, Break)),
-            key=_break_order,
-        )
-    )
+    identified = (with_identity(finding, evidence.identities) for finding in found if isinstance(finding, Break))
+    breaks = tuple(sorted(identified, key=_break_order))
     doubts = tuple(finding for finding in found if isinstance(finding, DoubtFound))
     notices = tuple(finding for finding in found if isinstance(finding, NoticeFound))
     items = tuple(sorted(_item_changes(evidence, breaks), key=lambda item: item.item_id))
@@ -152,13 +148,9 @@ def _item_changes(evidence: Evidence, breaks: Sequence[Break]) -> Iterator[OpenI
 
 
 def _judged_before(outcome: MatchResult) -> Iterator[OpenItem]:
-    """Return broken and written-off rows that were written anew: the judgement stays, with the row's
-    present content.
-    """
+    """Yield broken and written-off rows that were written anew: with their judgement and their present content."""
     touched = {copy.item_id for pair in (*outcome.matched, *outcome.netted) for copy in pair}
-    touched |= {
-        copy.item_id for residue in outcome.residues for copy in (residue.copy, residue.partner) if copy is not None
-    }
+    touched |= {copy.item_id for item in outcome.residues for copy in (item.copy, item.partner) if copy is not None}
     for copy in outcome.case.copies:
         item = _item_as_it_stands(copy)
         if item is not None and item != copy.carried and copy.item_id not in touched:
@@ -181,9 +173,7 @@ def _item_as_it_stands(copy: Entry) -> OpenItem | None:
 
 
 def _cleared(copy: Entry, partner: Entry) -> Iterator[OpenItem]:
-    """Clear a carried copy that found its partner. A duplicate stays broken, or written off: a follower repairs
-    nothing.
-    """
+    """Clear a carried copy that found its partner. A duplicate keeps its state: a follower repairs nothing."""
     item = _item_as_it_stands(copy)
     if item is None:
         return
@@ -323,8 +313,9 @@ def _change(
 def _legs_item(
     evidence: Evidence, case: LegsCase, item_break: Break | None, break_at: Mapping[str, Break]
 ) -> Iterator[OpenItem]:
-    """Return one item per business transaction. Its leg names the contract's legs seen so far, joined by +: no leg's
-    name has one, and other names that events give their legs are not kept.
+    """Return one item per business transaction. Its leg joins the contract's legs seen so far by +, and keeps no other.
+
+    No leg's name has a +.
     """
     absent = absent_legs(case, evidence.contract.legs)
     posted = posted_strays(evidence.contract, evidence.unmatched, case)
