@@ -138,6 +138,11 @@ def _may_have_come(candidate: Candidate, offsets_lost_at: int) -> str | None:
     """Return whether a missing event may have come since, among the data that no run has read."""
     if candidate.item_break.break_class not in REPUBLISHABLE or offsets_lost_at <= candidate.outstanding.cut_n:
         return None
+    return why_event_may_have_come(offsets_lost_at)
+
+
+def why_event_may_have_come(offsets_lost_at: int) -> str:
+    """What speaks against publishing an event then."""
     return f"its event may have come since: offsets were lost before cut {offsets_lost_at} could read them"
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import Engine
 
 from tallystick.compensation.plan import INTO_LEDGER, CurrentRow, Plan, PlanItem, RepairKind
+from tallystick.compensation.planning import why_event_may_have_come
 from tallystick.compensation.repair_effect import why_not_taken_back
 from tallystick.compensation.republished_event import (
     CurrentEvent,
@@ -18,7 +19,7 @@ from tallystick.compensation.republished_event import (
     why_not_read_whole,
     why_not_reversible,
 )
-from tallystick.contract.contract import Contract
+from tallystick.contract.name import Contract
 from tallystick.contract.event import EventFields
 from tallystick.executor.effects.action_log import (
     SETTLE_SECONDS,
@@ -42,6 +43,7 @@ from tallystick.store.plans.plan_store import (
     StoredAction,
 )
 from tallystick.store.runs.contract_store import read_contract
+from tallystick.store.runs.loss_store import last_cut_with_offsets_lost
 
 
 def contract_to_look_by(engine: Engine, contract: Contract, plan: Plan) -> Contract:
@@ -69,6 +71,7 @@ class Proof:
     names: EventFields
     settled: SettledTopics
     judged: Mapping[TopicPartition, JudgedPart]
+    offsets_lost_at: int
     taken_back: Mapping[UUID, frozenset[str]]
     negated: bool
     writers_open: bool
@@ -109,6 +112,8 @@ def prove_actions(
         rows = read_source_rows(ledger, contract.ledger, {item.match_key for item in items})
     # after the log was read, before the breaks are asked for
     judged = judged_parts(work.engine, contract.name, planned_at=work.plan.cut_n)
+    # behind that: a cut that counts as judged may have lost what it was to read
+    offsets_lost_at = last_cut_with_offsets_lost(work.engine, contract.name)
     work.on_progress(ExecutorStep.PROVED, {})
     return Proof(
         actions=actions,
@@ -119,6 +124,7 @@ def prove_actions(
         names=contract.event,
         settled=settled,
         judged=judged,
+        offsets_lost_at=offsets_lost_at,
         taken_back=work.taken_back,
         negated=rules is not None and rules.reversal == "negated",
         writers_open=writers_open,
@@ -166,6 +172,8 @@ def why_unproven(work: ExecutionContext, item: PlanItem, proof: Proof) -> ItemOu
     reason = work.stopped.get(item.action_id)
     if reason is None and item.kind is RepairKind.REPUBLISH:
         reason = why_not_read_whole(proof.settled.of(item.topic), proof.judged)
+        if reason is None and proof.offsets_lost_at > work.plan.cut_n:
+            reason = why_event_may_have_come(proof.offsets_lost_at)
     return refused(item, reason) if reason else None
 
 
