@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock audit sbom pin-images routes demo lab lab-long soak backfill long-history crash model relay cluster up down browser-setup promtool-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages clean
+.PHONY: help setup lock audit sbom pin-images routes demo lab lab-long soak backfill long-history crash model fuzz relay cluster up down browser-setup promtool-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -53,6 +53,10 @@ crash: setup ## Stop the compensating job at every step; each repair must take e
 model: setup ## Explore the repair's protocol to its end: every state that crashes and others can bring about (build/model.json)
 	$(BIN)/python -m tests.protocol_model.main
 
+fuzz: setup ## Fuzz what strangers write, by coverage: batches, events, headers, progress, files, rows (SECONDS=600 each)
+	@$(BIN)/python setup/fuzzer.py
+	$(BIN)/python -m tests.fuzz.main --seconds $(or $(SECONDS),600)
+
 relay: setup ## Update rows while they are read; no window may break or be tried again (WINDOWS=50)
 	RELAY_WINDOWS=$(or $(WINDOWS),50) $(PYTEST) tests/stack/test_relay.py
 
@@ -81,7 +85,7 @@ format: setup ## Sort imports and format
 test: test-unit test-alert-rules test-spark test-dags test-pages test-stack ## Run all tests, the quick ones first; a skipped test fails the run
 
 test-unit: setup ## Test the rules: no Spark, no Airflow, no broker
-	$(PYTEST) -n 2 tests/unit tests/laws tests/repo tests/protocol_model
+	$(PYTEST) -n 2 tests/unit tests/laws tests/repo tests/protocol_model tests/fuzz
 
 test-alert-rules: promtool-setup ## Test the sample alert rules and dashboard with Prometheus's own engine, on metrics of a real run
 	$(PYTEST) -n 2 tests/prometheus

@@ -19,6 +19,7 @@ LOCKS = (
     ("requirements/dev.lock", "requirements/dev.in", ()),
     ("requirements/runtime.lock", "requirements/runtime.in", ("-c", "requirements/dev.lock")),
     ("requirements/docs.lock", "requirements/docs.in", ()),
+    ("requirements/fuzz.lock", "requirements/fuzz.in", ()),
 )
 
 

@@ -16,6 +16,7 @@ _CONTROL_TYPE = struct.Struct(">hh")
 _CONTROL_KEY_AT = 66
 _COORDINATOR_EPOCH = struct.Struct(">i")
 _COORDINATOR_EPOCH_AT = 73
+_MARKER_BYTES = _COORDINATOR_EPOCH_AT + _COORDINATOR_EPOCH.size
 _CHECKSUM = struct.Struct(">I")
 _CHECKSUM_AT = 17
 _TRANSACTIONAL, _CONTROL = 0x10, 0x20
@@ -55,7 +56,8 @@ class BatchHeader(NamedTuple):
 def read_batches(buffer: bytes) -> Iterator[tuple[BatchHeader, memoryview]]:
     """Walk a fetch response: each whole batch with its bytes. A last batch that the response cut short is left out.
 
-    Raises ValueError for a batch that is not of format v2: older ones have no producer id.
+    Raises ValueError for a batch that is not of format v2, since older ones have no producer id, and for one without
+    room for its header.
     """
     position, view, size_of_buffer = 0, memoryview(buffer), len(buffer)
     unpack, header_size = _HEADER.unpack_from, HEADER_BYTES
@@ -81,6 +83,9 @@ def read_batches(buffer: bytes) -> Iterator[tuple[BatchHeader, memoryview]]:
         if magic != 2:
             raise ValueError(f"batch at offset {base_offset}: expected record format v2, got v{magic}")
         is_control = attributes & _CONTROL != 0
+        marker = _marker(buffer, position, end) if is_control else None
+        if end < position + (_MARKER_BYTES if marker else header_size):  # the walk might never come forward
+            raise ValueError(f"batch at offset {base_offset}: expected a length of its header at least, got {length}")
         yield (
             BatchHeader(
                 base_offset,
@@ -93,7 +98,7 @@ def read_batches(buffer: bytes) -> Iterator[tuple[BatchHeader, memoryview]]:
                 attributes & _TRANSACTIONAL != 0,
                 is_control,
                 max_timestamp_ms,
-                _marker(buffer, position) if is_control else None,
+                marker,
             ),
             view[position:end],
         )
@@ -115,6 +120,8 @@ def coordinator_epoch(marker: memoryview) -> int:
 _MARKER_OF_TYPE = {0: Marker.ABORT, 1: Marker.COMMIT}
 
 
-def _marker(buffer: bytes, position: int) -> Marker | None:
+def _marker(buffer: bytes, position: int, end: int) -> Marker | None:
+    if end < position + _CONTROL_KEY_AT + _CONTROL_TYPE.size:
+        return None
     _version, control_type = _CONTROL_TYPE.unpack_from(buffer, position + _CONTROL_KEY_AT)
     return _MARKER_OF_TYPE.get(control_type)

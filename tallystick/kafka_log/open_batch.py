@@ -1,7 +1,9 @@
 """The records of one batch as they lie in the log, whatever stands in their headers.
 
 The library's decoder takes a header's name for UTF-8, as the protocol has it; a broker takes any bytes. Such a batch is
-read by hand, and a header whose name is no text is left out. Source: Kafka protocol guide, "Record".
+read by hand, and a header whose name is no text is left out. So is a batch of which a record's attributes have the
+highest bit: the library takes that byte for the first one of a longer number, and would read another key and value than
+Kafka's clients do. Source: Kafka protocol guide, "Record".
 
 What a batch costs to open is bounded, whatever its writer packed into it: beyond the bounds each of its offsets has a
 record without a value, which is unreadable like any other. Source: ADR 27.
@@ -62,6 +64,8 @@ def readable_records(batch: DecidedBatch) -> Sequence[Record]:
     raw = plain_batch(batch)
     if len(raw) > WALKED_ABOVE_BYTES:
         _refuse_many_headers(raw, batch.header.record_count)
+    if _has_wide_attributes(raw, batch.header.record_count):
+        return _by_hand(batch, raw)
     try:
         return list(DefaultRecordBatch(raw))
     except UnicodeDecodeError:
@@ -135,6 +139,28 @@ def _numbers_of_headers(raw: bytes, count: int) -> Iterator[int]:
         raise _no_records() from None
 
 
+def _has_wide_attributes(raw: bytes, count: int) -> bool:
+    """Is there a record whose attributes the library misreads? It goes over every record of a log, so it calls nothing.
+
+    Where the records' lengths lead nowhere, the library says so.
+    """
+    at = HEADER_BYTES
+    try:
+        for _ in range(count):
+            length = byte = raw[at]
+            at, shift = at + 1, 7
+            while byte > 0x7F and shift < _VARLONG_BITS:
+                byte = raw[at]
+                length += byte - 1 << shift
+                at, shift = at + 1, shift + 7
+            if raw[at] > 0x7F:
+                return True
+            at += length >> 1
+    except IndexError:
+        pass
+    return False
+
+
 def _by_hand(batch: DecidedBatch, raw: bytes) -> Sequence[PlainRecord]:
     (attributes,) = struct.unpack_from(">h", raw, _ATTRIBUTES_AT)
     (base_timestamp,) = struct.unpack_from(">q", raw, _BASE_TIMESTAMP_AT)
@@ -142,12 +168,14 @@ def _by_hand(batch: DecidedBatch, raw: bytes) -> Sequence[PlainRecord]:
     bytes_left, records = _Bytes(raw, HEADER_BYTES), []
     try:
         for _ in range(count):
-            bytes_left.varint()  # the record's length
+            end = bytes_left.varint() + bytes_left.position
             bytes_left.position += 1  # its attributes: none is in use
             timestamp = base_timestamp + bytes_left.varint()
             offset = batch.header.base_offset + bytes_left.varint()
             key, value = bytes_left.sized(), bytes_left.sized()
             headers = [(bytes_left.sized(), bytes_left.sized()) for _ in range(bytes_left.varint())]
+            if bytes_left.position != end:
+                raise _no_records()
             of_log = attributes & _LOG_APPEND_TIME
             records.append(
                 PlainRecord(

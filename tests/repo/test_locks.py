@@ -7,7 +7,7 @@ import pytest
 from jars import read_lock, read_wanted
 
 REQUIREMENTS = Path(__file__).parents[2] / "requirements"
-PYTHON_LOCKS = ["uv.lock", "dev.lock", "runtime.lock", "docs.lock"]
+PYTHON_LOCKS = ["uv.lock", "dev.lock", "runtime.lock", "docs.lock", "fuzz.lock"]
 
 
 def pins(lock: str) -> dict[str, str]:
@@ -36,7 +36,7 @@ def test_a_pin_without_a_hash_is_noticed() -> None:
     assert pins_without_hash("a==1 \\\n    --hash=sha256:00\nb==2\n") == ["b==2"]
 
 
-@pytest.mark.parametrize("listed", ["uv", "runtime", "dev", "docs"])
+@pytest.mark.parametrize("listed", ["uv", "runtime", "dev", "docs", "fuzz"])
 def test_every_listed_version_is_the_locked_one(listed: str) -> None:
     wanted = re.findall(
         r"^([a-z0-9-]+)(?:\[.*\])?==(\S+)", (REQUIREMENTS / f"{listed}.in").read_text(), flags=re.MULTILINE

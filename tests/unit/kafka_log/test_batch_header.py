@@ -1,5 +1,7 @@
 """Batch headers are read as they lie in the log."""
 
+import struct
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,6 +54,30 @@ def test_a_compressed_batch_is_counted_by_its_header(codec: int) -> None:
     raw = build([b"x" * 100] * 50, producer_id=1, epoch=0, sequence=0, transactional=True, compression=codec)
     assert len(raw) < 1_000
     assert [header.record_count for header in headers(raw)] == [50]
+
+
+@pytest.mark.parametrize("length", [-(2**31), -12, 0, 48])
+def test_a_length_without_room_for_a_header_is_refused_and_the_walk_ends(length: int) -> None:
+    raw = bytearray(build([b"a"], producer_id=1, epoch=0, sequence=0, transactional=False))
+    struct.pack_into(">i", raw, 8, length)
+    with pytest.raises(ValueError, match=f"expected a length of its header at least, got {length}"):
+        headers(bytes(raw))
+
+
+def test_a_marker_that_ends_before_its_coordinators_epoch_is_refused_and_another_control_record_is_not() -> None:
+    raw = bytearray(build_marker(4001, Marker.COMMIT, epoch=0))
+    struct.pack_into(">i", raw, 8, 76 - 12)
+    with pytest.raises(ValueError, match="got 64"):
+        headers(bytes(raw))
+    raw[66:70] = b"\x00\x00\x00\x05"
+    (other,) = headers(bytes(raw[:76]))
+    assert (other.is_control, other.marker) == (True, None)
+
+
+def test_the_least_batch_has_a_header_and_no_records() -> None:
+    raw = bytearray(build([b"a"], producer_id=1, epoch=0, sequence=0, transactional=False)[:61])
+    struct.pack_into(">i", raw, 8, 49)
+    assert len(headers(bytes(raw))) == 1
 
 
 @LAW

@@ -39,6 +39,32 @@ def test_a_header_whose_name_is_no_text_is_left_out_in_any_codec(codec: int) -> 
     assert (record.value, list(record.headers)) == (b"value", [("name", b"2")])
 
 
+def with_attributes(attributes: int, value: bytes) -> bytes:
+    """A record of it, as `record_bytes` makes one; a broker asks nothing of that byte."""
+    plain = record_bytes(1, value)
+    at = 1 if plain[0] < 0x80 else 2
+    return plain[:at] + bytes([attributes]) + plain[at + 1 :]
+
+
+@EACH
+@pytest.mark.parametrize("value", [b"real", b"x" * 3_000], ids=["short", "long"])
+@pytest.mark.parametrize("attributes", [0, 0x7F, 0x80, 0xFF])
+def test_a_records_attributes_are_one_byte_whatever_they_say(codec: int, attributes: int, value: bytes) -> None:
+    """The library goes on to read where the next number begins, and so another record than consumers get."""
+    records = [record_bytes(0, b"before"), with_attributes(attributes, value)]
+    found = open_batch(decided(packed_batch(codec, records, count=2), records=2))
+    assert [(one.offset, one.key, one.value) for one in found] == [(0, None, b"before"), (1, None, value)]
+
+
+def test_a_record_that_ends_elsewhere_than_it_says_is_none_in_either_reading() -> None:
+    for attributes in (0, 0x80):
+        record = bytearray(with_attributes(attributes, b"real"))
+        record[0] += 2
+        batch = decided(packed_batch(0, [record_bytes(0, b"before"), bytes(record), b"\0"], count=2), records=2)
+        with pytest.raises(UnreadableBatch, match="does not hold the records"):
+            readable_records(batch)
+
+
 def test_of_a_batch_that_is_too_much_each_offset_has_a_record_without_a_value() -> None:
     batch = batch_at(log_with_a_bomb().fetch, PART, 1)
     assert [(one.offset, one.key, one.value) for one in open_batch(batch)] == [(1, None, None), (2, None, None)]

@@ -1,0 +1,37 @@
+"""Puts the fuzzer of `make fuzz` into build/fuzz/atheris: a folder beside .venv, which nothing else imports from.
+
+Exit 0: it is there. 1: it could not be installed, and its words stand above.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from bootstrap import StepFailed, fingerprint, run
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "build" / "fuzz" / "atheris"
+LOCK = ROOT / "requirements" / "fuzz.lock"
+
+
+def main() -> int:
+    """Install fuzz.lock, unless its stamp says that this was done."""
+    stamp, key = FOLDER / ".stamp", fingerprint(sys.version, LOCK)
+    if stamp.is_file() and stamp.read_text() == key:
+        return 0
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    python = str(ROOT / ".venv" / "bin" / "python")
+    uv = [str(ROOT / ".venv" / "bin" / "uv"), "--quiet", "pip", "install", "--python", python]
+    try:
+        run(*uv, "--no-deps", "--require-hashes", "--target", str(FOLDER), "-r", str(LOCK))
+    except StepFailed as failed:
+        print(f"fuzz: {failed}", file=sys.stderr)
+        return 1
+    stamp.write_text(key)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
