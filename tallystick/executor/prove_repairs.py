@@ -19,7 +19,7 @@ from tallystick.compensation.republished_event import (
     why_not_read_whole,
     why_not_reversible,
 )
-from tallystick.contract.name import Contract
+from tallystick.contract.contract import Contract
 from tallystick.contract.event import EventFields
 from tallystick.executor.effects.action_log import (
     SETTLE_SECONDS,

@@ -6,7 +6,7 @@ from functools import cache, cached_property
 from types import MappingProxyType
 from uuid import UUID
 
-from tallystick.compensation.plan import Candidate, Plan, StandingRow
+from tallystick.compensation.plan import Candidate, CurrentRow, Plan
 from tallystick.compensation.planning import make_plan
 from tallystick.compensation.republished_event import event_value
 from tallystick.contract.contract import Contract
@@ -67,7 +67,7 @@ class Scene:
         )
 
     @cached_property
-    def rows(self) -> tuple[StandingRow, ...]:
+    def rows(self) -> tuple[CurrentRow, ...]:
         return tuple(_row(f"ev-{n}") for n in range(self.items))
 
     @cached_property
@@ -158,8 +158,8 @@ def run_of(n: int) -> StoredRun:
     )
 
 
-def _row(key: str) -> StandingRow:
-    return StandingRow(
+def _row(key: str) -> CurrentRow:
+    return CurrentRow(
         row_id=f"row-{key}",
         match_key=key,
         transaction_key=f"pay-{key}",
@@ -170,7 +170,7 @@ def _row(key: str) -> StandingRow:
     )
 
 
-def _missing(row: StandingRow) -> OutstandingBreak:
+def _missing(row: CurrentRow) -> OutstandingBreak:
     break_class = BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED
     found = Break(
         break_id=break_id(contract=CONTRACT_NAME, break_class=break_class, match_key=row.match_key, position=""),

@@ -11,7 +11,7 @@ from uuid import UUID
 from confluent_kafka import KafkaError
 
 from tallystick.compensation.kill_switch import SwitchSetting
-from tallystick.compensation.plan import DailyUsage, Plan, PlanItem, StandingRow
+from tallystick.compensation.plan import CurrentRow, DailyUsage, Plan, PlanItem
 from tallystick.compensation.progress_record import ExecutorKey
 from tallystick.executor import progress_topic
 from tallystick.executor.effects import action_log, publish_events
@@ -152,7 +152,7 @@ class Walls:
         return nullcontext()
 
     def read_source_rows(self, _ledger: object, _section: object, keys: Collection[str]) -> Any:
-        found: dict[str, tuple[StandingRow, ...]] = {row.match_key: (row,) for row in self.scene.rows}
+        found: dict[str, tuple[CurrentRow, ...]] = {row.match_key: (row,) for row in self.scene.rows}
         return {key: rows for key, rows in found.items() if key in keys}
 
     def ensure_progress_topic(self, *_: object) -> PartitionSnapshot:
