@@ -32,31 +32,6 @@ from tallystick.ledger.protocol import (
 )
 from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
 
-_SNAPSHOT = """
-SELECT xmin AS low_mark, greatest(xmax, xmin + age((xmin & 4294967295)::text::xid)) AS high_mark,
-       (SELECT system_identifier::text FROM pg_control_system()) AS system_identifier,
-       ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int AS timeline,
-       pg_current_wal_lsn()::text AS lsn
-FROM (SELECT pg_snapshot_xmin(s)::text::bigint AS xmin, pg_snapshot_xmax(s)::text::bigint AS xmax
-      FROM pg_current_snapshot() s) AS snapshot"""
-"""A snapshot's own xmax is the last *ended* id plus one: open transactions and their savepoints may have ids above it.
-
-Age counts from the next id to be given out; of a savepoint that is open nothing else tells.
-"""
-
-_HOLDER = """
-SELECT xid AS position, holder, since FROM (
-    SELECT backend_xid::text::bigint AS xid, xact_start AS since,
-           format('session %%s (%%s) of %%s in database %%s, state %%s', pid,
-                  coalesce(nullif(application_name, ''), 'no name'), usename, datname,
-                  coalesce(state, 'not shown without pg_read_all_stats')) AS holder
-    FROM pg_stat_activity WHERE backend_xid IS NOT NULL
-    UNION ALL
-    SELECT transaction::text::bigint, prepared,
-           format('prepared transaction %%s of %%s in database %%s', gid, owner, database)
-    FROM pg_prepared_xacts
-) AS open WHERE xid = %(horizon)s & 4294967295"""
-
 
 def read_ledger_snapshot(connection: psycopg.Connection) -> LedgerSnapshot:
     """The horizon, flushed: without the flush a crash could give ids below it away again. Raises LedgerIsStandby.
@@ -65,7 +40,7 @@ def read_ledger_snapshot(connection: psycopg.Connection) -> LedgerSnapshot:
     """
     try:
         with connection.cursor(row_factory=class_row(LedgerSnapshot)) as cursor:
-            snapshot = cursor.execute(_SNAPSHOT).fetchone()
+            snapshot = cursor.execute(postgres_sql.SNAPSHOT).fetchone()
     except psycopg.errors.ObjectNotInPrerequisiteState:  # a standby writes no log, so it has no place in it
         raise LedgerIsStandby(ON_STANDBY) from None
     assert snapshot is not None
@@ -79,7 +54,7 @@ def read_horizon_holder(connection: psycopg.Connection, *, horizon: int) -> Hori
     None where it has ended meanwhile, or cannot be seen.
     """
     with connection.cursor(row_factory=class_row(HorizonHolder)) as cursor:
-        return cursor.execute(_HOLDER, {"horizon": horizon}).fetchone()
+        return cursor.execute(postgres_sql.HOLDER, {"horizon": horizon}).fetchone()
 
 
 def read_xid_at(

@@ -28,6 +28,33 @@ XMIN_WIDTH_MAX = _HALF_RANGE
 """So many ids a slice by xmin may span: a row keeps 32 bits of its id, and the half behind it must stay apart."""
 
 
+SNAPSHOT = """
+SELECT xmin AS low_mark, greatest(xmax, xmin + age((xmin & 4294967295)::text::xid)) AS high_mark,
+       (SELECT system_identifier::text FROM pg_control_system()) AS system_identifier,
+       ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int AS timeline,
+       pg_current_wal_lsn()::text AS lsn
+FROM (SELECT pg_snapshot_xmin(s)::text::bigint AS xmin, pg_snapshot_xmax(s)::text::bigint AS xmax
+      FROM pg_current_snapshot() s) AS snapshot"""
+"""A snapshot's own xmax is the last *ended* id plus one: open transactions and their savepoints may have ids above it.
+
+Age counts from the next id to be given out; of a savepoint that is open nothing else tells.
+"""
+
+HOLDER = """
+SELECT xid AS position, holder, since FROM (
+    SELECT backend_xid::text::bigint AS xid, xact_start AS since,
+           format('session %%s (%%s) of %%s in database %%s, state %%s', pid,
+                  coalesce(nullif(application_name, ''), 'no name'), usename, datname,
+                  coalesce(state, 'not shown without pg_read_all_stats')) AS holder
+    FROM pg_stat_activity WHERE backend_xid IS NOT NULL
+    UNION ALL
+    SELECT transaction::text::bigint, prepared,
+           format('prepared transaction %%s of %%s in database %%s', gid, owner, database)
+    FROM pg_prepared_xacts
+) AS open WHERE xid = %(horizon)s & 4294967295"""
+"""Who has the id at the horizon open: a session or a prepared transaction, with the place for its `horizon`."""
+
+
 def written_xid_statements(table: str) -> tuple[str, str]:
     """What gives a table the column, in this order. Neither rewrites it; rows that are there already have no id.
 

@@ -203,14 +203,14 @@ def look_up_without_place(patch: Patch) -> None:
 
 def mark_below_open_writers(patch: Patch) -> None:
     """A snapshot's own xmax is the last id that ended, plus one."""
-    own = re.sub(r"greatest\(.*?\) AS high_mark", "xmax AS high_mark", postgres._SNAPSHOT, flags=re.DOTALL)
-    assert own != postgres._SNAPSHOT
-    patch.setattr(postgres, "_SNAPSHOT", own)
+    own = re.sub(r"greatest\(.*?\) AS high_mark", "xmax AS high_mark", postgres_sql.SNAPSHOT, flags=re.DOTALL)
+    assert own != postgres_sql.SNAPSHOT
+    patch.setattr(postgres_sql, "SNAPSHOT", own)
 
 
 def horizon_not_flushed(patch: Patch) -> None:
     def unflushed(connection: Connection) -> LedgerSnapshot:
-        snapshot = connection.cursor(row_factory=class_row(LedgerSnapshot)).execute(postgres._SNAPSHOT).fetchone()
+        snapshot = connection.cursor(row_factory=class_row(LedgerSnapshot)).execute(postgres_sql.SNAPSHOT).fetchone()
         assert snapshot is not None
         return snapshot
 

@@ -26,13 +26,13 @@ from tallystick.matching.scan_result import (
 from tallystick.model.direction import Direction
 from tallystick.model.findings import total_money
 from tallystick.model.open_item import ItemSide
+from tallystick_spark.matching.content_digest import content_digest
 from tallystick_spark.matching.equality_forms import are_equal, compared_columns, compared_figures, in_capitals
 from tallystick_spark.matching.keyed_hash import new_secret
 from tallystick_spark.matching.lag_meter import LagMeter
 
 _KEY = ["planted", "match_key"]
 _PLACE_AND_KEYS = ("topic", "partition", "kafka_offset", "match_key", "transaction_key", "leg", "ordering_key")
-_ASKED = ("earliest_ms", "latest_ms", "early", "late")
 _LOW_32_BITS = 4294967295
 
 Total = Mapping[str, Any]
@@ -288,11 +288,6 @@ def fingerprint(row_hash: Column, xor: str, total: str) -> tuple[Column, Column]
 def low_32_bits(number: Column) -> Column:
     """So few that a sum of them does not overflow a long."""
     return number.bitwiseAND(F.lit(_LOW_32_BITS))
-
-
-def content_digest(totals: list[Total]) -> str:
-    """What was read; not what was asked about it."""
-    return "|".join(",".join(str(value) for name, value in row.items() if name not in _ASKED) for row in totals)
 
 
 def rows_by_partition_of(totals: list[Total]) -> dict[tuple[str, int], int]:

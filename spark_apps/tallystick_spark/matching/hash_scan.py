@@ -49,9 +49,9 @@ from tallystick_spark.matching.bucket_blobs import (
     summarise_rows,
     totals_in,
 )
+from tallystick_spark.matching.content_digest import content_digest
 from tallystick_spark.matching.frame_match import (
     Total,
-    content_digest,
     ledger_copy,
     record_times_of,
     rows_by_partition_of,
