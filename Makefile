@@ -50,10 +50,10 @@ long-history: setup ## Compare run 10 with the last run of a year of windows (WI
 crash: setup ## Stop the compensating job at every step; each repair must take effect once (ROUNDS=200 SEED=1, or SEED=1.17)
 	$(BIN)/python -m lab.crash.main --rounds $(or $(ROUNDS),200) --seed $(or $(SEED),1)
 
-model: setup ## Explore the repair's protocol to its end: every state that crashes and others can bring about (build/model.json)
+model: setup ## Explore every state that crashes and others can bring a repair to, each once (build/model.json)
 	$(BIN)/python -m tests.protocol_model.main
 
-fuzz: setup ## Fuzz what strangers write, by coverage: batches, events, headers, progress, files, rows (SECONDS=600 each)
+fuzz: setup ## Fuzz what others write: batches, events, headers, progress, files, rows (SECONDS=600 for each)
 	@$(BIN)/python setup/fuzzer.py
 	$(BIN)/python -m tests.fuzz.main --seconds $(or $(SECONDS),600)
 

@@ -50,9 +50,9 @@ from tallystick.ledger.key_index import commit_index, delete_expired, first_kept
 from tallystick.matching.closed_cut import DIGEST
 from tallystick.model.cut import Cut, without_expired
 from tallystick.model.errors import TallystickError
-from tallystick.model.exit_code import ExitCode
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import RunResult
+from tallystick.model.verdict import ExitCode
 from tallystick.pipeline.investigate import ScannedCut, investigate, take_cut_census
 from tallystick.pipeline.lookups import LookUps
 from tallystick.pipeline.run_history import open_indexes, read_history

@@ -13,7 +13,7 @@ import typer
 from tallystick.cli.renamed import RenamingGroup, old_option
 from tallystick.host.gc_tuning import relaxed_gc
 from tallystick.model.errors import TallystickError
-from tallystick.model.exit_code import ExitCode
+from tallystick.model.verdict import ExitCode
 from tallystick.text.plain import printed_text
 
 

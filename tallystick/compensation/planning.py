@@ -142,7 +142,7 @@ def _may_have_come(candidate: Candidate, offsets_lost_at: int) -> str | None:
 
 
 def why_event_may_have_come(offsets_lost_at: int) -> str:
-    """What speaks against publishing an event then."""
+    """Return the reason not to publish an event in that case."""
     return f"its event may have come since: offsets were lost before cut {offsets_lost_at} could read them"
 
 

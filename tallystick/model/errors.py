@@ -1,6 +1,6 @@
 """The base of every error that a person may meet and can act on. What does not derive from it is a bug."""
 
-from tallystick.model.exit_code import ExitCode
+from tallystick.model.verdict import ExitCode
 
 
 class TallystickError(Exception):

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property, lru_cache
 
 from tallystick.model.finding_names import BreakClass
 
@@ -74,7 +75,7 @@ class Reason:
     side: ReasonSide | None = None
     about: str = ""
 
-    @property
+    @cached_property
     def stored(self) -> str:
         """The text that rows, JSON documents and digests hold: the same for ever."""
         return self.in_words(self.code.value)
@@ -91,6 +92,7 @@ class Reason:
         return replace(self, side=ReasonSide.INPUTS) if self.side is ReasonSide.LEDGER else self
 
 
+@lru_cache(maxsize=4096)  # a broken window asks for the same few reasons a million times
 def reason_of(code: ReasonCode, *, there: ReasonSide = ReasonSide.LEDGER, about: str = "") -> Reason:
     """A reason as the rules give it. there: the other side, for codes that speak of it; rows are the ledger's."""
     if "{there}" in code.value:

@@ -14,8 +14,8 @@ from tallystick.connections.connections import Connections, runbook_links
 from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut
 from tallystick.model.errors import TallystickError
-from tallystick.model.exit_code import ExitCode
 from tallystick.model.stored_run import StoredRun
+from tallystick.model.verdict import ExitCode
 from tallystick.pipeline.make_cut import resolve_cut
 from tallystick.pipeline.sources import observe
 from tallystick.pipeline.spark_job import Observer, SparkAppFailed, run_job, submit_argv

@@ -11,10 +11,10 @@ import pyarrow as pa
 from sqlalchemy import types
 
 from tallystick.contract.contract import ContractRefused, load_contract
-from tallystick.kafka_log.event_decoder import LONG_MAX, LONG_MIN, minor_units, unfit
+from tallystick.contract.equality import LONG_MAX, LONG_MIN, whole_minor
+from tallystick.kafka_log.event_decoder import minor_units, unfit
 from tallystick.ledger.jdbc import key_value
-from tallystick.ledger.key_index import ReadableIndexes, key_hash, readable_indexes, seal
-from tallystick.ledger.protocol import whole_minor
+from tallystick.ledger.key_index import ReadableIndexes, commit_index, key_hash, readable_indexes
 from tallystick.matching.row_identity import row_item_id
 from tallystick.matching.scan_result import ledger_item_id
 from tallystick.text.money import format_minor, is_known_currency, minor_unit_digits
@@ -78,7 +78,7 @@ def key_indexes(data: bytes) -> None:
     laid = over if at > len(whole) else whole[:at] + over + whole[at + len(over) :]
     path.write_bytes(whole if named_first else laid)
     try:
-        sealed = seal(artifacts, path.parent, copies=len(KEYS), kept_from=0, seed=SEED)
+        sealed = commit_index(artifacts, path.parent, copies=len(KEYS), kept_from=0, seed=SEED)
     except (RuntimeError, ValueError, *_NOT_READ):
         return
     if named_first:

@@ -18,17 +18,18 @@ from tallystick.compensation.progress_record import (
     sealed_plans,
     topics_of,
 )
+from tallystick.contract.equality import TEXT_LENGTH_MAX
 from tallystick.contract.event import EventFields
 from tallystick.kafka_log import open_batch
 from tallystick.kafka_log.batch_header import HEADER_BYTES, coordinator_epoch, read_batches
-from tallystick.kafka_log.event_decoder import TEXT_LENGTH_MAX, EventReader, EventReading
+from tallystick.kafka_log.event_decoder import EventDecoder, EventReading
 from tallystick.kafka_log.log_walk import DecidedBatch, Outcome
 from tallystick.kafka_log.record import HEADER_LENGTH, HEADERS_KEPT, packed, record_of, unpacked
 from tallystick.kafka_log.search import Wanted, _KeyFilter
 from tallystick.kafka_log.unpacking import UnreadableBatch, bytes_max_of
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.offsets import TopicPartition
-from tallystick_spark.readers.event_columns import EventDecoder, read_events
+from tallystick_spark.readers.event_columns import read_events
 
 from .pieces import Pieces
 
@@ -118,9 +119,9 @@ def events(data: bytes) -> None:
     picked = pieces.byte()
     fields, several_legs = FIELDS[picked % len(FIELDS)], picked >= 0x80
     value = None if picked & 0x40 else pieces.rest()
-    reading = EventReader(fields, several_legs=several_legs).read(value)
-    _sound_or_said(reading)
     decoder = EventDecoder(fields, several_legs=several_legs)
+    reading = decoder.read(value)
+    _sound_or_said(reading)
     for values in ([value], [_SOUND[fields], value, _SOUND[fields]]):
         place = len(values) // 2
         _same_by_columns(decoder, values, place, reading)
@@ -138,25 +139,23 @@ def _sound_or_said(reading: EventReading) -> None:
 
 
 def _same_by_columns(decoder: EventDecoder, values: list[bytes | None], place: int, reading: EventReading) -> None:
-    whole = decoder.decode_whole(values)
-    places, some = decoder.decode(values)
+    whole, each = decoder.read_whole(values), decoder.read_each(values)
     row = read_events(decoder, values).to_pylist()[place]
     readable = not reading.problem
     assert row["readable"] is readable, f"columns say {row['readable']}, the reader {reading.problem!r}"
-    assert (place in places) is readable
+    assert (each[place] is not None) is readable
     assert whole is None or readable
     if readable:
         wanted = tuple(getattr(reading, name) for name in _SHOWN)
-        one = some.events[places.index(place)]
         assert tuple(row[name] for name in _SHOWN) == wanted
-        assert tuple(getattr(one, name) for name in _SHOWN) == wanted
+        assert tuple(getattr(each[place], name) for name in _SHOWN) == wanted
         if whole is not None:
-            assert tuple(getattr(whole.events[place], name) for name in _SHOWN) == wanted
+            assert tuple(getattr(whole[place], name) for name in _SHOWN) == wanted
 
 
 def _found_by_its_key(fields: EventFields, value: bytes) -> None:
     """A look-up's filter lets every record through that has the key which is asked for."""
-    reading = EventReader(fields).read(value)
+    reading = EventDecoder(fields).read(value)
     if not reading.match_key:
         return
     wanted = Wanted(match_keys=frozenset({reading.match_key}), transaction_keys=frozenset())

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tallystick.contract.event import EventFields
 from tallystick.kafka_log import event_decoder
-from tallystick.kafka_log.event_decoder import EventReader
-from tallystick_spark.readers import event_columns
+from tallystick.kafka_log.event_decoder import EventDecoder
 
 from .pieces import Pieces, sized
 from .targets import CORPUS, TARGETS, corpus_of
@@ -63,7 +63,7 @@ def test_a_way_that_reads_otherwise_is_found(monkeypatch: pytest.MonkeyPatch) ->
     deep = b'\x00{"event_id":"a","payment_id":"b","leg":"c","amount_minor":1,"currency":"EUR","x":%b%b}'
     data = deep % (b"[" * 101, b"]" * 101)
     TARGETS["events"](data)
-    monkeypatch.setattr(event_columns, "_are_sound", lambda _: True)
+    monkeypatch.setattr(event_decoder, "_are_sound", lambda _: True)
     with pytest.raises(AssertionError, match="columns say True, the reader 'it is nested more than 100 deep'"):
         TARGETS["events"](data)
 
@@ -72,7 +72,7 @@ def test_a_text_that_no_side_can_keep_is_found(monkeypatch: pytest.MonkeyPatch) 
     data = b'\x00{"event_id":"a\\u0000","payment_id":"b","leg":"c","amount_minor":1,"currency":"EUR"}'
     TARGETS["events"](data)
     monkeypatch.setattr(event_decoder, "unfit", lambda *_: "")
-    assert not EventReader(event_columns.EventFields()).read(data[1:]).problem
+    assert not EventDecoder(EventFields()).read(data[1:]).problem
     with pytest.raises(AssertionError):
         TARGETS["events"](data)
 

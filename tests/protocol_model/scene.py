@@ -118,7 +118,7 @@ def summary_of(n: int, *, lost: bool) -> RunSummary:
         window_end_utc=NOON,
         scheduler_run_id="run",
         recorded_at=NOON,
-        read_whole_by=None,
+        completed_by_cut=None,
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import tallystick
 from tallystick.model.errors import TallystickError
-from tallystick.model.exit_code import ExitCode
+from tallystick.model.verdict import ExitCode
 
 BUGS = {
     "OffsetsOutOfOrder": "a range is computed, never given: a negative one is a mistake in the code",

@@ -1,5 +1,6 @@
 """Every target explains itself and sets up what is missing; no folder of tests is left out."""
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -9,6 +10,13 @@ import pytest
 ROOT = Path(__file__).parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text()
 TARGETS: dict[str, str] = dict(re.findall(r"^([a-z-]+):(.*)$", MAKEFILE, flags=re.MULTILINE))
+
+
+def make(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """As from a shell: a make above this one, such as that of `make test`, would have this one say where it is."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    command = ["make", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
 def reaches_setup(target: str) -> bool:
@@ -47,7 +55,7 @@ RENAMED = {
 
 @pytest.mark.parametrize(("old", "new"), RENAMED.items())
 def test_a_target_by_its_old_name_does_nothing_and_names_the_new_one(old: str, new: str) -> None:
-    made = subprocess.run(["make", old], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    made = make(old)
     assert (made.returncode, made.stdout) == (2, "")
     assert made.stderr.splitlines()[0] == f"make {old} has a new name: use make {new}"
 
@@ -55,5 +63,5 @@ def test_a_target_by_its_old_name_does_nothing_and_names_the_new_one(old: str, n
 def test_a_target_by_its_new_name_is_there_and_an_old_one_is_in_no_help() -> None:
     assert set(RENAMED.values()) <= set(TARGETS)
     assert set(RENAMED) & set(TARGETS) == set()
-    helped = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True).stdout
+    helped = make("help").stdout
     assert {line.split()[1] for line in helped.splitlines()} == set(TARGETS)

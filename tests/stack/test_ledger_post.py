@@ -30,11 +30,10 @@ from tallystick.executor.effects.step import ExecutorStep
 from tallystick.executor.execute_plan import Execution
 from tallystick.ledger.protocol import LedgerRefused
 from tallystick.matching.closed_cut import closing_of
-from tallystick.model.exit_code import ExitCode
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
-from tallystick.model.verdict import Verdict
+from tallystick.model.verdict import ExitCode, Verdict
 from tallystick.store.breaks.break_store import find_break
 from tallystick.store.plans.claim_store import NOT_OUTSTANDING
 from tallystick.store.plans.plan_store import read_audit

@@ -9,7 +9,7 @@ import typer
 from tallystick.cli.shared_options import AsJson, ContractFile
 from tallystick.connections.connections import artifacts_folder, store_dsn
 from tallystick.contract.contract import load_contract
-from tallystick.model.exit_code import ExitCode
+from tallystick.model.verdict import ExitCode
 
 alert_commands = typer.Typer(no_args_is_help=True, help="Acknowledge an alert, and send a test alert.")
 

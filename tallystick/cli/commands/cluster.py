@@ -10,7 +10,7 @@ import typer
 from tallystick.cli.shared_options import AsJson, ContractFile
 from tallystick.connections.connections import kafka_from_environment
 from tallystick.contract.contract import load_contract
-from tallystick.model.exit_code import ExitCode
+from tallystick.model.verdict import ExitCode
 
 if TYPE_CHECKING:
     from tallystick.kafka_cluster.config_check import PostureLine

@@ -13,7 +13,7 @@ from tallystick.cli.renamed import RenamingGroup
 from tallystick.cli.shared_options import AsJson, ContractFile
 from tallystick.connections.connections import Connections, connections_from_environment, store_dsn
 from tallystick.contract.contract import Contract, load_contract
-from tallystick.model.exit_code import exit_code_of
+from tallystick.model.verdict import exit_code_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -8,7 +8,7 @@ import typer
 from tallystick.cli.shared_options import AsJson
 from tallystick.connections.connections import store_dsn
 from tallystick.contract.contract import Contract, ContractRefused, load_contract, load_contracts
-from tallystick.model.exit_code import ExitCode
+from tallystick.model.verdict import ExitCode
 
 contract_commands = typer.Typer(
     no_args_is_help=True, help="Check contract files, and compare a changed one with what is stored."

@@ -13,7 +13,7 @@ from tallystick.cli.masked_runs import masked
 from tallystick.cli.shared_options import AsJson
 from tallystick.connections.connections import artifacts_folder, connections_from_environment, store_dsn
 from tallystick.contract.contract import Contract, load_contract
-from tallystick.model.exit_code import ExitCode, exit_code_of, worst_of
+from tallystick.model.verdict import ExitCode, exit_code_of, worst_of
 
 if TYPE_CHECKING:
     from tallystick.cli.progress import Progress

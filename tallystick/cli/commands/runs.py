@@ -12,7 +12,7 @@ from tallystick.cli.error_handling import stopped_by_sigterm
 from tallystick.cli.masked_runs import masked
 from tallystick.cli.shared_options import AsJson, Plain, RunName, run_of
 from tallystick.connections.connections import artifacts_folder, store_dsn
-from tallystick.model.exit_code import exit_code_of
+from tallystick.model.verdict import exit_code_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
