@@ -28,20 +28,57 @@ def read_mapping(path: Path) -> dict[str, Any]:
         raise DocumentUnreadable(f"{path}: byte {error.start} is no UTF-8; expected a text file in UTF-8") from None
     except yaml.YAMLError as error:
         raise DocumentUnreadable(f"{path}: not readable as YAML: {_in_one_line(error)}") from None
+    except RecursionError:
+        raise DocumentUnreadable(f"{path}: not readable as YAML: it is nested too deep; expected a contract") from None
     if not isinstance(document, dict):
         got = "nothing" if document is None else f"a {_YAML_WORDS.get(type(document), type(document).__name__)}"
         raise DocumentUnreadable(f"{path}: got {got}; expected a mapping that begins with 'contract:'")
+    if _is_endless(document):
+        raise DocumentUnreadable(
+            f"{path}: its aliases say more than {VALUES_MAX:,} values, or say themselves; expected a contract"
+        )
     return document
 
 
 _YAML_WORDS = {list: "list", str: "text", int: "number", float: "number", bool: "true or false"}
 
 
+VALUES_MAX = 100_000
+"""Of one file, each as often as an alias says it again: a few lines of aliases can say it without end."""
+
+
+def _is_endless(document: Any) -> bool:
+    """Does the document hold more than VALUES_MAX values, or itself?"""
+    left, count = [document], 0
+    while left and count <= VALUES_MAX:
+        value = left.pop()
+        count += 1
+        if isinstance(value, dict):
+            left += [*value.keys(), *value.values()]
+        elif isinstance(value, list | set | tuple):
+            left += value
+    return count > VALUES_MAX
+
+
 class _NoKeyTwice(yaml.SafeLoader):
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep=deep)
+        except (ValueError, TypeError, LookupError, AttributeError) as error:  # of a day 99, or an int without digits
+            raise yaml.constructor.ConstructorError(
+                problem=f"this is no {node.tag.rpartition(':')[2]}; expected one, or a text in quotes",
+                problem_mark=node.start_mark,
+            ) from error
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[Hashable] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, Hashable):
+                raise yaml.constructor.ConstructorError(
+                    problem=f"a key is a {_YAML_WORDS.get(type(key), 'mapping')}; expected a text",
+                    problem_mark=key_node.start_mark,
+                )
             if key in seen:
                 raise yaml.constructor.ConstructorError(
                     problem=f"the key {key!r} stands twice in one mapping; expected it once",

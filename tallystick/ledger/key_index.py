@@ -141,13 +141,25 @@ def commit_index(artifacts: Path, folder: Path, *, copies: int, kept_from: int, 
 def files_of(folder: Path, *, copies: int) -> list[Path]:
     """What was written to a folder. Raises IndexIncomplete unless it holds so many copies."""
     paths = sorted(folder.glob("*.parquet"))
-    found = sum(pq.read_metadata(path).num_rows for path in paths)
+    found = sum(map(_copies_of, paths))
     if found != copies:
         raise IndexIncomplete(
             f"{folder}: the index of keys holds {found:,} copies; expected the {copies:,} that Spark has read. What to "
             "do: let TALLYSTICK_ARTIFACTS_DIR be one folder that driver and executors share; the run can be tried again"
         )
     return paths
+
+
+def _copies_of(path: Path) -> int:
+    """How many a file holds. Raises IndexIncomplete of one that is not whole, or that holds something else."""
+    try:
+        metadata = pq.read_metadata(path)
+        columns = metadata.schema.to_arrow_schema().names
+    except (pa.ArrowException, OSError) as error:
+        raise IndexIncomplete(f"{path}: expected a file of an index of keys, got none that can be read") from error
+    if set(columns) != set(INDEX_COLUMNS):
+        raise IndexIncomplete(f"{path}: expected the columns {', '.join(INDEX_COLUMNS)} of an index of keys")
+    return int(metadata.num_rows)
 
 
 def readable_indexes(artifacts: Path, stored: Mapping[int, KeyIndex]) -> ReadableIndexes:

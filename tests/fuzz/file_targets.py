@@ -14,7 +14,7 @@ from tallystick.contract.contract import ContractRefused, load_contract
 from tallystick.contract.equality import LONG_MAX, LONG_MIN, whole_minor
 from tallystick.kafka_log.event_decoder import minor_units, unfit
 from tallystick.ledger.jdbc import key_value
-from tallystick.ledger.key_index import ReadableIndexes, commit_index, key_hash, readable_indexes
+from tallystick.ledger.key_index import IndexIncomplete, ReadableIndexes, commit_index, key_hash, readable_indexes
 from tallystick.matching.row_identity import row_item_id
 from tallystick.matching.scan_result import ledger_item_id
 from tallystick.text.money import format_minor, is_known_currency, minor_unit_digits
@@ -79,7 +79,7 @@ def key_indexes(data: bytes) -> None:
     path.write_bytes(whole if named_first else laid)
     try:
         sealed = commit_index(artifacts, path.parent, copies=len(KEYS), kept_from=0, seed=SEED)
-    except (RuntimeError, ValueError, *_NOT_READ):
+    except IndexIncomplete:
         return
     if named_first:
         path.write_bytes(laid)

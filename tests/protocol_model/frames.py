@@ -74,7 +74,17 @@ def read_behind(code: types.CodeType, last: int) -> frozenset[str]:
         if live == before:
             break
     n = max(n for n, one in enumerate(steps) if one.offset <= last)  # behind the call its caches may stand
-    return frozenset[str]().union(*(live[m] for m in (*follow[n], *caught[n])))
+    return _of_loops(steps).union(*(live[m] for m in (*follow[n], *caught[n])))
+
+
+def _of_loops(steps: list[dis.Instruction]) -> frozenset[str]:
+    """Which round of a loop it is says an iterator that no variable holds, but what it has given last."""
+    found: set[str] = set()
+    for n, one in enumerate(steps):
+        if one.opname == "FOR_ITER":
+            given = steps[n + 1 : n + 2 + (steps[n + 1].arg or 0)]
+            found |= {each.argval for each in given if each.opname == "STORE_FAST"}
+    return frozenset(found)
 
 
 def _following(steps: list[dis.Instruction], n: int, place: Mapping[int, int]) -> list[int]:

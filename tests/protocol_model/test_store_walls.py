@@ -21,7 +21,7 @@ from .real_store import RealStore
 from .scene import Scene
 from .world import DEATH, Action, Left, Slot, World, first_world
 
-WAYS, STEPS, LEAST = 20, 150, 3
+WAYS, STEPS, LEAST = 14, 150, 2
 """So often at least each call is asked of both stores, else this has shown nothing of it."""
 _ON_WITH_THE_CALLS, _A_START = 0.9, 0.6
 MAY_HAPPEN = Left(

@@ -8,6 +8,9 @@ import pytest
 from tallystick.contract.contract import ContractRefused, load_contract
 from tests.unit.contract.documents import refusal
 
+BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9))
+"""Ten times ten times ten values, in nine lines."""
+
 
 @pytest.mark.parametrize(
     ("text", "refused"),
@@ -19,6 +22,18 @@ from tests.unit.contract.documents import refusal
         ("contract: billing\n\towner: x\n", "not readable as YAML: line 2, column 1: found character '\\t'"),
         ("a: 1\n---\na: 2\n", "not readable as YAML: line 2, column 1: but found another document"),
         ("a: !!python/object:os.system x\n", "not readable as YAML: line 1, column 4: could not determine a construc"),
+        ("? [a]\n: b\n", "not readable as YAML: line 1, column 3: a key is a list; expected a text"),
+        ("? {a: b}\n: c\n", "not readable as YAML: line 1, column 3: a key is a mapping; expected a text"),
+        (
+            "start_date: 2026-99-99\n",
+            "not readable as YAML: line 1, column 13: this is no timestamp; expected one",
+        ),
+        ('version: !!int ""\n', "not readable as YAML: line 1, column 10: this is no int; expected one"),
+        ("version: !!float x\n", "not readable as YAML: line 1, column 10: this is no float; expected one"),
+        (f"version: 1{'0' * 5_000}\n", "not readable as YAML: line 1, column 10: this is no int; expected one"),
+        (f"a: {'[' * 3_000}", "not readable as YAML: it is nested too deep; expected a contract"),
+        ("a: &a {b: *a}\n", "its aliases say more than 100,000 values, or say themselves; expected a contract"),
+        (BOMB, "its aliases say more than 100,000 values, or say themselves; expected a contract"),
         (
             "legs:\n  pay: billing\n  pay: refunds\n",
             "not readable as YAML: line 3, column 3: the key 'pay' stands twice in one mapping; expected it once",

@@ -187,6 +187,21 @@ def test_an_index_that_does_not_hold_all_that_was_read_is_refused(tmp_path: Path
         commit_index(tmp_path, tmp_path / "elsewhere", copies=2, kept_from=1)
 
 
+@pytest.mark.parametrize("torn", [b"", b"PAR1", b"no Parquet at all"])
+def test_a_file_that_is_not_whole_is_refused_by_name(tmp_path: Path, torn: bytes) -> None:
+    folder = index_folder(tmp_path, "billing", 1, attempt=1)
+    write(folder, ("a", OUTPUTS, 7))
+    (folder / "torn.parquet").write_bytes(torn)
+    with pytest.raises(IndexIncomplete, match=r"torn\.parquet: expected a file of an index of keys, got none"):
+        commit_index(tmp_path, folder, copies=1, kept_from=1)
+
+
+def test_a_file_with_other_columns_is_no_index(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"hash_high": [1], "hash_low": [2]}), tmp_path / "other.parquet")
+    with pytest.raises(IndexIncomplete, match=r"other\.parquet: expected the columns hash_high, "):
+        commit_index(tmp_path, tmp_path, copies=1, kept_from=1)
+
+
 def test_a_file_that_no_verdict_names_is_read_by_nobody(tmp_path: Path) -> None:
     asked = indexes(tmp_path, [("a", OUTPUTS, 7)])
     write(index_folder(tmp_path, "billing", 1, attempt=2), ("b", OUTPUTS, 8))
