@@ -1,0 +1,156 @@
+"""The oracle: what must hold of each run, and of the books when all is over."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+
+from tallystick.contract.contract import Contract
+from tallystick.model.finding_names import Doubt
+from tallystick.model.findings import Break
+from tallystick.model.open_item import ItemState
+from tallystick.model.run_result import RunResult
+from tests.simulator.oracle.facts import KeyFacts, Wrong, facts_of, wrongs_of
+from tests.simulator.oracle.reports import told, why_not_so
+from tests.simulator.schedule.product import Product
+from tests.simulator.standins.names import name_of
+from tests.simulator.standins.run_functions import outstanding_breaks, outstanding_classes
+from tests.simulator.world.world import World
+
+SEEN_IN_PART = frozenset(
+    {
+        Doubt.CUT_CLOSED,
+        Doubt.LOG_EXPIRED,
+        Doubt.LOG_TRUNCATED,
+        Doubt.LOG_REWRITTEN,
+        Doubt.TOPIC_RECREATED,
+        Doubt.LEDGER_REWRITTEN,
+        Doubt.LEDGER_FAILED_OVER,
+        Doubt.LEDGER_IDS_REUSED,
+    }
+)
+"""Doubts in which a run says in words that it may not have seen something."""
+
+LOST_UNREAD = frozenset(
+    {Doubt.CUT_CLOSED, Doubt.LOG_EXPIRED, Doubt.LOG_TRUNCATED, Doubt.TOPIC_RECREATED, Doubt.LOG_REWRITTEN}
+)
+"""Doubts after which an absence is not decidable: a partner may have stood where nobody has read."""
+
+
+class Violation(NamedTuple):
+    """What did not hold, and what the truth is."""
+
+    clause: str
+    sentence: str
+
+
+@dataclass
+class Oracle:
+    """Watches one world."""
+
+    world: World
+    violations: list[Violation] = field(default_factory=list)
+    reported: dict[str, dict[str, list[Break]]] = field(default_factory=dict)
+    """By contract and match key."""
+    doubted: dict[str, list[tuple[datetime, Doubt]]] = field(default_factory=dict)
+
+    def judged(self, contract: Contract, result: RunResult) -> None:
+        """Nothing is reported that is not so."""
+        name = name_of(contract)
+        cut = self.world.store.of(name).cuts[result.cut_n].cut
+        for found in result.breaks:
+            self.reported.setdefault(name, {}).setdefault(found.match_key, []).append(found)
+            reason = why_not_so(
+                found,
+                self.world.truth,
+                self.world.config,
+                run_began=cut.now_utc,
+                grace=contract.partner_grace,
+            )
+            if reason:
+                self._violated("nothing is reported that is not so", f"{name}/{result.cut_n}: {reason}")
+        self.doubted.setdefault(name, []).extend((self.world.clock.now, one.doubt) for one in result.doubts)
+
+    def over(self, product: Product) -> None:
+        """All that must hold once everything has ended and a few quiet windows were judged."""
+        for sentence in product.stopped:
+            self._violated("books never stop", sentence)
+        for contract in self.world.contracts:
+            books = self.world.store.of(name_of(contract))
+            if any(row.open for row in books.cuts):
+                self._violated("books never stop", f"{name_of(contract)}: a cut is open still")
+                continue
+            for sentence in self._wrong_and_not_told(contract):
+                self._violated("each wrong is told", sentence)
+            for sentence in self._told_and_not_wrong(contract):
+                self._violated("what stands is wrong", sentence)
+            for sentence in self._alerts(contract, product):
+                self._violated("alerts follow the books", sentence)
+
+    def _violated(self, clause: str, sentence: str) -> None:
+        self.violations.append(Violation(clause, sentence))
+
+    def _wrong_and_not_told(self, contract: Contract) -> Iterator[str]:
+        truth, name = self.world.truth, name_of(contract)
+        for key in truth.keys():
+            facts = facts_of(truth, key)
+            for wrong in wrongs_of(facts, self.world.config):
+                seen = [one for one in self.reported.get(name, {}).get(key, ()) if _fits(one, wrong)]
+                if seen or self._excused(name, facts, wrong):
+                    continue
+                yield f"{name}: {key}: {wrong.kind}, and nobody said so: {told(facts)}"
+
+    def _excused(self, name: str, facts: KeyFacts, wrong: Wrong) -> bool:
+        """Does a run say in words that it could not see it, or does the contract's guarantee leave it out?"""
+        if self._lies_before_the_books(facts, wrong):
+            return True
+        at = facts.last_change
+        doubts = self.doubted.get(name, ())
+        if wrong.absence and any(one in LOST_UNREAD for _, one in doubts):
+            return True
+        if any(row.odd_id for row in facts.rows) and any(one is Doubt.LEDGER_REWRITTEN for _, one in doubts):
+            return True
+        return any(one in SEEN_IN_PART and when >= at for when, one in doubts)
+
+    def _lies_before_the_books(self, facts: KeyFacts, wrong: Wrong) -> bool:
+        """A key all of whose copies but one are older than the contract; of two that came since, one is too many."""
+        began = self.world.truth.baseline_at
+        if began is None:
+            return True
+        if wrong.kind in ("origin twice", "follower twice"):
+            of_topic = (wrong.kind == "origin twice") == self.world.config.topic_first
+            some = facts.events if of_topic else facts.rows
+            return not any(one.visible_at is not None and one.visible_at > began for one in some)
+        return any(one.visible_at is not None and one.visible_at <= began for one in facts.copies)
+
+    def _told_and_not_wrong(self, contract: Contract) -> Iterator[str]:
+        for one in outstanding_breaks(self.world.store, name_of(contract)):
+            found = one.item_break
+            reason = why_not_so(
+                found,
+                self.world.truth,
+                self.world.config,
+                run_began=self.world.clock.now,
+                grace=contract.partner_grace,
+            )
+            if reason:
+                yield f"{name_of(contract)}: outstanding still: {reason}"
+
+    def _alerts(self, contract: Contract, product: Product) -> Iterator[str]:
+        """What fires at the receiver is what is outstanding, and that the last run proved nothing where it did not."""
+        name = name_of(contract)
+        firing = {one.topic for one in product.receiver.open.values() if one.contract == name}
+        classes = {str(one) for one in outstanding_classes(self.world.store, name)}
+        seen_anew = {"inconclusive", "hanging_transaction", "retention_overtakes", "promise_at_risk", "backlog_grows"}
+        seen_anew |= {"cursor_stopped", "no_verdict", "verdict_overdue"}
+        if firing - seen_anew != classes:
+            yield f"{name}: fires at on-call's: {sorted(firing - seen_anew)}; outstanding: {sorted(classes)}"
+
+    def items_left_open(self, contract: Contract) -> list[str]:
+        """Items that wait still."""
+        newest = self.world.store.of(name_of(contract)).newest()
+        return [item.item_id for item in newest if item.state is ItemState.OPEN]
+
+
+def _fits(found: Break, wrong: Wrong) -> bool:
+    return str(found.break_class).startswith(wrong.classes) or found.break_class == "torn_transaction"

@@ -1,0 +1,114 @@
+"""What is wrong with one key's money, as the truth has it at a moment. Knows nothing of the product."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from tests.simulator.world.config import Config
+from tests.simulator.world.truth import EventFact, RowFact, Truth
+
+
+@dataclass(frozen=True)
+class KeyFacts:
+    """One key's copies. events: visible ones that stood on the log once, reversals left out. lost: cut away since.
+
+    hidden: aborted or still open. rows: that stand. gone: that stood once.
+    """
+
+    match_key: str
+    events: tuple[EventFact, ...]
+    lost: tuple[EventFact, ...]
+    aborted: tuple[EventFact, ...]
+    open: tuple[EventFact, ...]
+    rows: tuple[RowFact, ...]
+    gone: tuple[RowFact, ...]
+
+    @property
+    def copies(self) -> Sequence[EventFact | RowFact]:
+        return (*self.events, *self.lost, *self.rows, *self.gone)
+
+    @property
+    def amounts_differ(self) -> bool:
+        return any(e.money.amount_minor != r.money.amount_minor for e in self.events for r in (*self.rows, *self.gone))
+
+    @property
+    def currencies_differ(self) -> bool:
+        return any(e.money.currency != r.money.currency for e in self.events for r in (*self.rows, *self.gone))
+
+    @property
+    def last_change(self) -> datetime:
+        """When the newest of it came, changed or went."""
+        moments = [one.visible_at for one in (*self.events, *self.rows, *self.gone) if one.visible_at]
+        moments += [row.gone_at for row in self.gone if row.gone_at]
+        moments += [at for row in (*self.rows, *self.gone) for at in row.touched]
+        return max(moments)
+
+
+def facts_of(truth: Truth, match_key: str, *, before: datetime | None = None) -> KeyFacts:
+    """before: without what came at or after that moment; None: as it is now."""
+
+    def there(at: datetime | None) -> bool:
+        return at is not None and (before is None or at < before)
+
+    events = [one for one in truth.events_of(match_key) if not one.negated]
+    rows = truth.rows_of(match_key)
+    return KeyFacts(
+        match_key=match_key,
+        events=tuple(one for one in events if one.visible and there(one.visible_at)),
+        lost=tuple(one for one in events if one.outcome == "lost" and one.visible_at),
+        aborted=tuple(one for one in events if one.outcome == "aborted"),
+        open=tuple(one for one in events if one.outcome == "open" or (one.visible and not there(one.visible_at))),
+        rows=tuple(one for one in rows if there(one.visible_at) and (one.stands or not there(one.gone_at))),
+        gone=tuple(one for one in rows if there(one.visible_at) and not one.stands and there(one.gone_at)),
+    )
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """One thing that is wrong: what kind, how many copies, and by which classes it may be told."""
+
+    kind: str
+    copies: int
+    classes: tuple[str, ...]
+    absence: bool = False
+
+
+MISSING_IN_TOPIC = (
+    "missing_in_topic_never_produced",
+    "missing_in_topic_aborted_only",
+    "lost_acknowledged_write",
+    "compensation_not_effective",
+)
+DUPLICATE_IN_TOPIC = ("duplicate_in_topic_", "compensated_twice", "bled_into_transaction", "phantom_in_topic")
+DUPLICATE_IN_LEDGER = ("duplicate_in_ledger",)
+PHANTOM_IN_LEDGER = ("phantom_in_ledger", "aborted_read_in_ledger", "open_read_in_ledger")
+
+
+def wrongs_of(facts: KeyFacts, config: Config) -> list[Wrong]:
+    """Everything that is wrong with a key, once all that was open has ended and all that was due was carried."""
+    e, r, gone = len(facts.events), len(facts.rows), len(facts.gone)
+    found = []
+    if config.topic_first:
+        if e and not r and not gone:
+            found.append(Wrong("missing", 1, ("missing_in_ledger", "misrouted_in_topic", *DUPLICATE_IN_TOPIC), True))
+        if r and not e and not facts.lost:
+            found.append(Wrong("phantom", r, (*PHANTOM_IN_LEDGER, *DUPLICATE_IN_LEDGER), True))
+    else:
+        if r and not e:
+            found.append(Wrong("missing", 1, (*MISSING_IN_TOPIC, *DUPLICATE_IN_LEDGER), True))
+        if e and not r and not gone:
+            found.append(Wrong("phantom", e, ("phantom_in_topic", *DUPLICATE_IN_TOPIC), True))
+    origins, followers = (e, r) if config.topic_first else (r, e)
+    doubled = (*DUPLICATE_IN_TOPIC, *DUPLICATE_IN_LEDGER)
+    if origins > 1:
+        absent = ("missing_in_ledger",) if config.topic_first else MISSING_IN_TOPIC
+        found.append(Wrong("origin twice", origins - 1, (*doubled, *absent)))
+    if followers > max(1, origins):
+        phantom = PHANTOM_IN_LEDGER if config.topic_first else ("phantom_in_topic",)
+        found.append(Wrong("follower twice", followers - max(1, origins), (*doubled, *phantom)))
+    if e == 1 and r == 1 and not gone and not facts.rows[0].changed:
+        if facts.amounts_differ:
+            found.append(Wrong("amount", 1, ("amount_mismatch", "currency_mismatch")))
+        elif facts.currencies_differ:
+            found.append(Wrong("currency", 1, ("currency_mismatch",)))
+    return found

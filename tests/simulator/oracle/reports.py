@@ -1,0 +1,110 @@
+"""Is what the product reports so? Each class is held against the truth at the moment of the run."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from tallystick.model.findings import Break
+from tests.simulator.oracle.facts import KeyFacts, facts_of
+from tests.simulator.world.config import Config
+from tests.simulator.world.truth import Truth
+
+Claim = Callable[[KeyFacts, Config], bool]
+
+
+def _missing_in_ledger(facts: KeyFacts, config: Config) -> bool:
+    return len(facts.rows) + len(facts.gone) < len(facts.events) + len(facts.lost)
+
+
+def _missing_in_topic(facts: KeyFacts, config: Config) -> bool:
+    return len(facts.events) < len(facts.rows) + len(facts.gone)
+
+
+def _phantom_in_ledger(facts: KeyFacts, config: Config) -> bool:
+    return len(facts.events) < len(facts.rows) + len(facts.gone)
+
+
+def _phantom_in_topic(facts: KeyFacts, config: Config) -> bool:
+    return len(facts.rows) + len(facts.gone) < len(facts.events) + len(facts.lost)
+
+
+def _duplicate_in_topic(facts: KeyFacts, config: Config) -> bool:
+    return len(facts.events) + len(facts.lost) > 1
+
+
+def _duplicate_in_ledger(facts: KeyFacts, config: Config) -> bool:
+    return len(facts.rows) + len(facts.gone) > 1
+
+
+def _open_read(facts: KeyFacts, config: Config) -> bool:
+    rows = (*facts.rows, *facts.gone)
+    early = any(e.visible_at and e.visible_at > r.visible_at for e in facts.events for r in rows)
+    return bool(rows) and (bool(facts.open) or early or len(facts.events) < len(rows))
+
+
+def _amount(facts: KeyFacts, config: Config) -> bool:
+    return facts.amounts_differ
+
+
+def _currency(facts: KeyFacts, config: Config) -> bool:
+    return facts.currencies_differ or facts.amounts_differ
+
+
+CLAIMS: dict[str, Claim] = {
+    "missing_in_ledger": _missing_in_ledger,
+    "missing_in_topic_never_produced": _missing_in_topic,
+    "missing_in_topic_aborted_only": _missing_in_topic,
+    "lost_acknowledged_write": _missing_in_topic,
+    "phantom_in_ledger": _phantom_in_ledger,
+    "aborted_read_in_ledger": _phantom_in_ledger,
+    "open_read_in_ledger": _open_read,
+    "phantom_in_topic": _phantom_in_topic,
+    "amount_mismatch": _amount,
+    "currency_mismatch": _currency,
+    "duplicate_in_ledger": _duplicate_in_ledger,
+    "duplicate_in_ledger_compensated": _duplicate_in_ledger,
+    "compensated_twice": _duplicate_in_topic,
+}
+
+
+def why_not_so(found: Break, truth: Truth, config: Config, *, run_began: datetime, grace: timedelta) -> str | None:
+    """None where the truth before the run's own questions, or after them, bears the break out."""
+    if found.break_class == "torn_transaction":
+        return _why_not_torn(found, truth, config)
+    name = str(found.break_class)
+    claim = _duplicate_in_topic if name.startswith("duplicate_in_topic") else CLAIMS.get(name)
+    if claim is None:
+        return None
+    before = facts_of(truth, found.match_key, before=run_began)
+    after = facts_of(truth, found.match_key)
+    if not claim(before, config) and not claim(after, config):
+        return f"{found.break_class} of {found.match_key}: {told(after)}"
+    if name.startswith("missing") and before.copies:
+        first = min(one.visible_at for one in before.copies if one.visible_at)
+        if run_began - first < grace:
+            return f"{found.break_class} of {found.match_key} within its grace: written {first:%H:%M:%S}"
+    return None
+
+
+def _why_not_torn(found: Break, truth: Truth, config: Config) -> str | None:
+    events = [one for one in truth.events if one.money.transaction_key == found.transaction_key and one.visible_at]
+    legs = {one.money.leg for one in events}
+    if len(legs) >= config.legs and all(one.visible for one in events):
+        return f"torn_transaction of {found.transaction_key}: all legs stand: {sorted(legs)}"
+    return None
+
+
+def told(facts: KeyFacts) -> str:
+    """The key's copies in a few words."""
+    parts = [
+        f"{len(some)} {name}"
+        for name, some in (
+            ("events", facts.events),
+            ("lost events", facts.lost),
+            ("aborted events", facts.aborted),
+            ("open events", facts.open),
+            ("rows", facts.rows),
+            ("rows gone", facts.gone),
+        )
+        if some
+    ]
+    return f"the truth has {', '.join(parts) or 'nothing'}"

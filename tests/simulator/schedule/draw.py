@@ -1,0 +1,65 @@
+"""Draws a schedule from a seed: what kind of books, which few kinds of faults, and what happens when.
+
+Each schedule has few kinds of faults, and these often: with all of them at once each would hide the others.
+"""
+
+import random
+
+from tests.simulator.schedule.ledger_steps import LEDGER_STEPS
+from tests.simulator.schedule.log_steps import LOG_STEPS
+from tests.simulator.schedule.play import Do, Schedule
+from tests.simulator.world.config import Config
+
+WINDOWS = 20
+ORDINARY = ("trade", "trade", "half_trade", "pay", "commit_first", "carry", "commit_second", "wait")
+MISTAKES = (
+    "redeliver",
+    "lose",
+    "carry_wrong",
+    "phantom",
+    "first_again",
+    "both_again",
+    "abort_first",
+    "abort_second",
+    "carry_out_of_turn",
+    "commit_first_slowly",
+    "pay_one_leg",
+)
+FAULTS = (*sorted(LEDGER_STEPS), *sorted(LOG_STEPS))
+RUN_FAULTS = ("kill", "meanwhile")
+QUESTIONS_OF_A_RUN = 70
+
+
+def draw(seed: int, *, windows: int = WINDOWS) -> Schedule:
+    """The same seed gives the same schedule."""
+    chance = random.Random(seed)
+    config = _config(chance)
+    mistakes = chance.sample(MISTAKES, chance.randint(0, 3))
+    faults = chance.sample(FAULTS, chance.choice((0, 1, 1, 2, 2, 3)))
+    around = chance.sample(RUN_FAULTS, chance.choice((0, 0, 1, 2)))
+    kinds = [*ORDINARY, *mistakes, *mistakes, *faults, *faults]
+    steps = [_step(chance, "trade") for _ in range(chance.choice((0, 0, 1, 2)))]
+    for _ in range(windows):
+        steps += [_step(chance, chance.choice(kinds)) for _ in range(chance.choice((0, 1, 2, 3, 4, 6)))]
+        if "meanwhile" in around and chance.random() < 0.3:
+            late = _step(chance, chance.choice(kinds))
+            steps.append(late._replace(at=chance.randint(1, QUESTIONS_OF_A_RUN)))
+        if "kill" in around and chance.random() < 0.2:
+            steps.append(Do("kill", chance.randint(1, QUESTIONS_OF_A_RUN)))
+        steps.append(Do("window"))
+    return Schedule(config, tuple(steps))
+
+
+def _config(chance: random.Random) -> Config:
+    return Config(
+        direction=chance.choice(("topic_to_ledger", "ledger_to_topic")),
+        slice_by=chance.choice(("xmin", "written_xid")),
+        legs=chance.choice((1, 1, 2)),
+        key_is_unique=chance.random() < 0.2,
+        producer_mode=chance.choice(("transactional", "transactional", "plain")),
+        carrier_mode=chance.choice(("exactly", "at_least", "at_most")),
+    )
+
+
+def _step(chance: random.Random, name: str) -> Do:
+    return Do(name, chance.randrange(6), chance.randrange(12))

@@ -1,0 +1,155 @@
+"""Steps that befall the log and its producers."""
+
+from tallystick.kafka_log.batch_header import Marker
+from tests.simulator.schedule.money_steps import Step
+from tests.simulator.schedule.services import WHO, Services
+from tests.simulator.world.broker import PartitionLog, Producer
+from tests.simulator.world.truth import Money
+
+
+def _log(services: Services, which: int) -> PartitionLog:
+    logs = services.world.broker.logs_of(services.world.contract.topics)
+    return logs[which % len(logs)]
+
+
+def _producers(services: Services) -> list[Producer]:
+    return [one for name, one in sorted(services.world.broker.producers.items()) if name.startswith(("app", "carrier"))]
+
+
+def mark_one(services: Services, a: int, b: int) -> None:
+    """A marker that was due comes."""
+    for producer in _producers(services):
+        services.world.broker.mark_one(producer, now_ms=services.world.clock.now_ms)
+    services.world.look()
+
+
+def hang(services: Services, a: int, b: int) -> None:
+    """The coordinators lose their log: what is open stays so."""
+    for producer in _producers(services):
+        if producer.wrote and not producer.forgotten:
+            producer.forgotten = True
+            services.world.tell(f"the coordinator has forgotten {producer.name}'s open transaction")
+
+
+def come_back(services: Services, a: int, b: int) -> None:
+    """A producer starts again under its id: its predecessor's transaction is aborted."""
+    for side in ("app", "carrier"):
+        name = f"{side}-{a % WHO}"
+        producer = services.world.broker.producers.get(name)
+        if producer is not None:
+            services.world.tell(f"{name} starts again and fences what was before")
+            was_open = bool(producer.wrote) and not producer.forgotten
+            services.world.broker.init(name, now_ms=services.world.clock.now_ms)
+            services.world.look()
+            if side == "carrier" and was_open:
+                for origin, _ in services.pending.pop(a % WHO, []):
+                    services.carried[origin].times -= 1
+
+
+def retain(services: Services, a: int, b: int) -> None:
+    """Retention takes the older part of a partition, all of it at most up to the LSO."""
+    log = _log(services, a)
+    upper = min(log.lso, log.end)
+    target = log.log_start + (upper - log.log_start) * (1 + b % 4) // 4
+    if target > log.log_start:
+        log.retain_from(target)
+        services.world.tell(f"retention takes {log.place} up to {log.log_start}")
+        services.world.truth.losses.append((services.world.clock.now, "retained", log.place, log.log_start))
+
+
+def retain_all(services: Services, a: int, b: int) -> None:
+    for n, log in enumerate(services.world.broker.logs_of(services.world.contract.topics)):
+        retain(services, n, 3)
+
+
+def truncate(services: Services, a: int, b: int) -> None:
+    """An unclean election: the last batches are gone."""
+    log = _log(services, a)
+    if len(log.batches) < 2:
+        return
+    before = dict(log.open_since)
+    log.truncate_to(log.batches[-1 - b % 2].first)
+    services.world.tell(f"an unclean election cuts {log.place} back to {log.end}")
+    services.world.truth.log_cut(log.place, log.topic_id, log.end)
+    services.world.truth.reopened(log.place, before, services.world.broker)
+    services.world.truth.losses.append((services.world.clock.now, "truncated", log.place, log.end))
+    for producer in _producers(services):
+        if log.place in producer.wrote and producer.producer_id not in log.open_since:
+            producer.wrote.remove(log.place)
+    services.world.look()
+
+
+def recreate(services: Services, a: int, b: int) -> None:
+    topic = services.world.contract.topics[0]
+    services.world.tell(f"topic {topic} is deleted and created again")
+    services.world.broker.create_topic(topic, services.world.config.partitions)
+    services.world.truth.losses.append((services.world.clock.now, "recreated", None, 0))
+    services.world.look()
+    for fact in services.world.truth.events:
+        if fact.place.topic == topic and fact.outcome == "open":
+            fact.outcome = "lost"
+
+
+def fall_behind(services: Services, a: int, b: int) -> None:
+    """Too few replicas: the high watermark stands still."""
+    log = _log(services, a)
+    if log.replicated is None:
+        log.replicated = log.end
+        services.world.tell(f"the replicas of {log.place} fall behind at {log.end}")
+
+
+def catch_up(services: Services, a: int, b: int) -> None:
+    for log in services.world.broker.logs_of(services.world.contract.topics):
+        log.replicated = None
+
+
+def lead(services: Services, a: int, b: int) -> None:
+    """Another leader, in good order."""
+    _log(services, a).leader_epoch += 1
+
+
+def poison(services: Services, a: int, b: int) -> None:
+    """A record that is no event."""
+    world, log = services.world, _log(services, a)
+    value = (b"no JSON", b"{}", None, b'{"event_id": 5}', b"[" * 2_000)[b % 5]
+    money = Money("", "", "", 0, "")
+    world.publish(None, log.place, money, by="poison", session="x", value=value or b"\0", readable=False)
+    world.tell(f"somebody writes a record into {log.place} that is no event")
+
+
+def end_on_one_partition(services: Services, a: int, b: int) -> None:
+    """An administrator aborts one partition's part of a transaction that its producer commits."""
+    for producer in _producers(services):
+        if len(producer.wrote) > 1 and producer.decided is None:
+            place = producer.wrote[0]
+            log = services.world.broker.partitions[place]
+            log.end_transaction(
+                producer.producer_id, Marker.ABORT, epoch=producer.epoch, timestamp_ms=services.world.clock.now_ms
+            )
+            services.world.tell(f"somebody aborts {producer.name}'s transaction on {place} alone")
+            services.world.look()
+            return
+
+
+def cluster_down(services: Services, a: int, b: int) -> None:
+    services.world.admin.down = not services.world.admin.down
+    services.world.tell(f"the cluster {'does not answer' if services.world.admin.down else 'answers again'}")
+
+
+LOG_STEPS: dict[str, Step] = {
+    step.__name__: step
+    for step in (
+        mark_one,
+        hang,
+        come_back,
+        retain,
+        retain_all,
+        truncate,
+        recreate,
+        fall_behind,
+        catch_up,
+        lead,
+        poison,
+        end_on_one_partition,
+    )
+}

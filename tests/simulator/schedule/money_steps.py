@@ -1,0 +1,145 @@
+"""Steps that write, carry and lose money."""
+
+from collections.abc import Callable
+
+from tests.simulator.schedule.services import Services
+from tests.simulator.world.truth import Money
+
+Step = Callable[[Services, int, int], None]
+
+
+def pay(services: Services, a: int, b: int) -> None:
+    """All legs of a new payment on the first side, in a transaction that stays open."""
+    for n, money in enumerate(services.new_payment(b)):
+        services.write(True, a, money, partition=a + b + n)
+
+
+def pay_one_leg(services: Services, a: int, b: int) -> None:
+    """Only one leg: the business transaction is torn."""
+    money = services.new_payment(b)[0]
+    services.write(True, a, money, partition=b)
+
+
+def commit_first(services: Services, a: int, b: int) -> None:
+    services.end(True, a, commit=True)
+
+
+def commit_first_slowly(services: Services, a: int, b: int) -> None:
+    """The end is decided, and one partition gets its marker; the others later."""
+    services.end(True, a, commit=True, markers=b % 2)
+
+
+def abort_first(services: Services, a: int, b: int) -> None:
+    services.end(True, a, commit=False)
+
+
+def carry(services: Services, a: int, b: int) -> None:
+    services.carry(a, 0, b)
+
+
+def carry_out_of_turn(services: Services, a: int, b: int) -> None:
+    services.carry(a, b, b)
+
+
+def commit_second(services: Services, a: int, b: int) -> None:
+    services.end_carrying(a, commit=True)
+
+
+def abort_second(services: Services, a: int, b: int) -> None:
+    services.end_carrying(a, commit=False)
+
+
+def trade(services: Services, a: int, b: int) -> None:
+    """A payment from beginning to end, as it mostly goes."""
+    pay(services, a, b)
+    commit_first(services, a, b)
+    for _ in services.world.contract.legs:
+        services.carry(a, 0, b)
+    commit_second(services, a, b)
+
+
+def half_trade(services: Services, a: int, b: int) -> None:
+    """Committed on the first side; the carrier comes later."""
+    pay(services, a, b)
+    commit_first(services, a, b)
+
+
+def redeliver(services: Services, a: int, b: int) -> None:
+    services.redeliver(a, b, a + b)
+    commit_second(services, a, b)
+
+
+def lose(services: Services, a: int, b: int) -> None:
+    services.lose(b)
+
+
+def carry_wrong(services: Services, a: int, b: int) -> None:
+    """The carrier writes other money than was meant."""
+    due = services.due()
+    if due:
+        services.carry(a, 0, b, changed=services.wrong(due[0][1], b))
+        commit_second(services, a, b)
+
+
+def phantom(services: Services, a: int, b: int) -> None:
+    """The second side gets what the first never had."""
+    services.payments += 1
+    leg = sorted(services.world.contract.legs)[0]
+    money = Money(f"ph-{services.payments}", f"pay-ph-{services.payments}", leg, 5_000 + b, "EUR")
+    services.write(False, a, money, partition=b, by="phantom")
+    commit_second(services, a, b)
+
+
+def first_again(services: Services, a: int, b: int) -> None:
+    """The origin is written a second time, by a process that does not know of the first."""
+    known = [one.money for one in services.carried.values()]
+    if not known or (not services.world.config.topic_first and services.world.config.key_is_unique):
+        return
+    money = known[b % len(known)]
+    services.world.tell(f"{money.match_key} is written again on the first side")
+    services.write(True, a + 1, money, partition=b)
+    services.end(True, a + 1, commit=True)
+
+
+def both_again(services: Services, a: int, b: int) -> None:
+    """A payment is made a second time on both sides: its first row was archived, or nobody looks."""
+    known = [(origin, one.money) for origin, one in services.carried.items() if one.times]
+    if not known or services.world.config.key_is_unique and any(
+        row.stands for row in services.world.truth.rows_of(known[b % len(known)][1].match_key)
+    ):
+        return
+    money = known[b % len(known)][1]
+    services.world.tell(f"{money.match_key} is paid again, on both sides")
+    services.write(True, a, money, partition=b)
+    services.end(True, a, commit=True)
+    services.write(False, a, money, partition=b)
+    services.end(False, a, commit=True)
+
+
+def wait(services: Services, a: int, b: int) -> None:
+    services.world.clock.go(30 + 10 * (a * b % 60))
+
+
+MONEY_STEPS: dict[str, Step] = {
+    step.__name__: step
+    for step in (
+        pay,
+        pay_one_leg,
+        commit_first,
+        commit_first_slowly,
+        abort_first,
+        carry,
+        carry_out_of_turn,
+        commit_second,
+        abort_second,
+        trade,
+        half_trade,
+        redeliver,
+        lose,
+        carry_wrong,
+        phantom,
+        first_again,
+        both_again,
+        wait,
+    )
+}

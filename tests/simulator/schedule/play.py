@@ -1,0 +1,122 @@
+"""Plays a schedule: step after step, each of which does nothing where it cannot be done."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+from tallystick.kafka_log.batch_header import Marker
+from tests.simulator.oracle.clauses import Oracle, Violation
+from tests.simulator.schedule.ledger_steps import LEDGER_STEPS
+from tests.simulator.schedule.log_steps import LOG_STEPS
+from tests.simulator.schedule.money_steps import MONEY_STEPS, Step
+from tests.simulator.schedule.product import Product
+from tests.simulator.schedule.services import WHO, Services
+from tests.simulator.standins.seams import CurrentWorld
+from tests.simulator.world.config import Config
+from tests.simulator.world.contracts import contract_of
+from tests.simulator.world.world import World
+
+STEPS: dict[str, Step] = {**MONEY_STEPS, **LEDGER_STEPS, **LOG_STEPS}
+
+
+QUIET_WINDOWS = 4
+
+
+class Do(NamedTuple):
+    """One step. a, b: numbers that it picks by. at: the question of the next run at which it happens; 0: now."""
+
+    name: str
+    a: int = 0
+    b: int = 0
+    at: int = 0
+
+
+class Schedule(NamedTuple):
+    """What is played. Leaving steps out gives a schedule too."""
+
+    config: Config
+    steps: tuple[Do, ...]
+
+
+@dataclass
+class Play:
+    """A schedule while it is played."""
+
+    schedule: Schedule
+    world: World = field(init=False)
+    services: Services = field(init=False)
+    product: Product = field(init=False)
+    oracle: Oracle = field(init=False)
+
+    def __post_init__(self) -> None:
+        config = self.schedule.config
+        contracts = tuple(
+            contract_of(config.direction, config.slice_by, config.legs, name)
+            for name in ("books", "audit")[: config.contracts]
+        )
+        self.world = World(config=config, contracts=contracts)
+        self.services = Services(self.world)
+        self.oracle = Oracle(self.world)
+        self.product = Product(self.world, self.oracle.judged)
+
+    def all(self) -> list[Violation]:
+        """From the first step to the last quiet window."""
+        CurrentWorld.it = self.world
+        for step in self.schedule.steps:
+            self.do(step)
+        self.quiet_down()
+        self.oracle.over(self.product)
+        return self.oracle.violations
+
+    def quiet_down(self) -> None:
+        """Everything ends that is open, whoever is late comes, and a few windows are judged without a fault."""
+        world, services = self.world, self.services
+        self.product.pending, self.product.kill_at = [], None
+        world.admin.down = False
+        world.tell("all is over: what is open ends, and whoever is late comes")
+        LOG_STEPS["catch_up"](services, 0, 0)
+        for side in (True, False):
+            for who in range(WHO):
+                services.end(side, who, commit=True) if side else services.end_carrying(who, commit=True)
+        for name in list(world.database.writers):
+            world.database.commit(name)
+        _end_what_hangs(world)
+        world.look()
+        for _ in range(len(services.due())):
+            services.carry(0, 0, 0)
+            services.end_carrying(0, commit=True)
+        for _ in range(QUIET_WINDOWS):
+            self.product.window()
+            if world.config.carrier_mode != "at_most":
+                for _ in range(len(services.due())):
+                    services.carry(0, 0, 0)
+                    services.end_carrying(0, commit=True)
+
+    def do(self, step: Do) -> None:
+        if step.name == "window":
+            self.product.window()
+        elif step.name == "kill":
+            self.product.kill_at = 1 + step.a
+        elif step.at:
+            self.product.pending.append((step.at, partial(self._now, step)))
+        else:
+            self._now(step)
+
+    def _now(self, step: Do) -> None:
+        if not step.at:
+            self.world.clock.go(5)
+        STEPS[step.name](self.services, step.a, step.b)
+
+
+def _end_what_hangs(world: World) -> None:
+    """An administrator aborts what nobody else would ever end."""
+    for log in world.broker.partitions.values():
+        for producer_id in list(log.open_since):
+            world.tell(f"an administrator aborts what producer {producer_id} left open on {log.place}")
+            log.end_transaction(producer_id, Marker.ABORT, epoch=99, timestamp_ms=world.clock.now_ms)
+
+
+def steps_of(*named: str | tuple[object, ...]) -> Sequence[Do]:
+    """Steps as a test writes them."""
+    return [Do(one) if isinstance(one, str) else Do(*one) for one in named]  # type: ignore[arg-type]

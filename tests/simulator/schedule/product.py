@@ -1,0 +1,148 @@
+"""The product in the world: a scheduler that settles, cuts, judges and tells people, and tries again when it is killed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from tallystick.alerting.alert import Alert, AlertAction
+from tallystick.alerting.message import SinkFailed
+from tallystick.contract.contract import Contract
+from tallystick.model.errors import TallystickError
+from tallystick.model.run_result import RunResult
+from tallystick.pipeline import deliver_alerts, make_cut, sources
+from tallystick_spark import reconcile_app
+from tests.simulator.standins.names import name_of
+from tests.simulator.standins.run_functions import last_cut, open_cut, read_run
+from tests.simulator.world.interleaving import Killed
+from tests.simulator.world.world import World
+
+HOUR = timedelta(hours=1)
+ATTEMPTS = 3
+
+
+@dataclass
+class Receiver:
+    """On-call's receiver: which incidents it has open. A message may come twice."""
+
+    name: str
+    open: dict[str, Alert] = field(default_factory=dict)
+    fails: int = 0
+    received: int = 0
+
+    def deliver(self, alert: Alert) -> str:
+        if self.fails:
+            self.fails -= 1
+            raise SinkFailed("the receiver does not answer", retryable=True)
+        self.received += 1
+        if alert.action is AlertAction.RESOLVE:
+            self.open.pop(alert.dedup_key, None)
+        else:
+            self.open[alert.dedup_key] = alert
+        return "taken"
+
+
+@dataclass
+class Product:
+    """judged: told of each run as it was committed, by number of contract and cut."""
+
+    world: World
+    judged: Callable[[Contract, RunResult], None]
+    stopped: list[str] = field(default_factory=list)
+    """What ended an attempt that nothing from outside had ended."""
+    receiver: Receiver = field(default_factory=lambda: Receiver("file:alerts.jsonl"))
+    pending: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
+    kill_at: int | None = None
+    seen: set[tuple[str, int]] = field(default_factory=set)
+
+    def window(self) -> None:
+        """Up to the next full hour: settle, cut, judge, tell, for each contract."""
+        world = self.world
+        end = self.next_end()
+        world.clock.go_to(end)
+        for contract in world.contracts:
+            waiting, self.pending = self.pending, []
+            kill_at, self.kill_at = self.kill_at, None
+            world.point.begin(waiting, kill_at)
+            newest = last_cut(world.store, name_of(contract))
+            self._attempts(contract, newest.window_end_utc if newest else end - HOUR, end)
+            world.point.end()
+
+    def next_end(self) -> datetime:
+        newest = last_cut(self.world.store, name_of(self.world.contract))
+        after = max(self.world.clock.now, newest.window_end_utc if newest else self.world.clock.now)
+        whole = after.replace(minute=0, second=0, microsecond=0)
+        return whole + HOUR
+
+    def _attempts(self, contract: Contract, start: datetime, end: datetime) -> None:
+        for _ in range(ATTEMPTS):
+            try:
+                self._settle(contract, end)
+                self._run(contract, start, end)
+                self._deliver(contract)
+                return
+            except Killed as killed:
+                self.world.tell(f"the run is killed at {killed}")
+            except TallystickError as error:
+                self.world.tell(f"the run fails: {type(error).__name__}: {error}")
+                if not error.retryable:
+                    self.stopped.append(f"{type(error).__name__}: {error}")
+                    return
+            except Exception as error:  # the books stop: that is what the oracle wants to know
+                self.stopped.append(f"{type(error).__name__}: {error}")
+                self.world.tell(f"the run fails: {type(error).__name__}: {error}")
+                return
+            self.world.clock.go(60)
+
+    def _settle(self, contract: Contract, end: datetime) -> None:
+        world = self.world
+        give_up = end + contract.settle_timeout
+        while True:
+            settlement = sources.observe(
+                world.store, contract, world, window_end_utc=end, now_utc=world.clock.now
+            )
+            if settlement.settled or world.clock.now >= give_up:
+                return
+            world.clock.go(150)
+
+    def _run(self, contract: Contract, start: datetime, end: datetime) -> None:
+        """As `local_run.reconcile_now`: an unfinished cut first, then this window's."""
+        world, name = self.world, name_of(contract)
+        unfinished = open_cut(world.store, name)
+        if unfinished is not None and not unfinished.is_baseline:
+            reconcile_app.run_cut(world.store, contract, unfinished)
+            self._note(contract, unfinished.n)
+        cut = make_cut.resolve_cut(
+            world.store,
+            contract,
+            world,
+            window_start_utc=start,
+            window_end_utc=end,
+            now_utc=world.clock.now,
+            scheduler_run_id=f"scheduled__{end.isoformat()}",
+            host_ahead=timedelta(),
+        )
+        self._note(contract, 0)
+        if read_run(world.store, name, cut.n) is None:
+            reconcile_app.run_cut(world.store, contract, cut)
+        self._note(contract, cut.n)
+
+    def _note(self, contract: Contract, n: int) -> None:
+        name = name_of(contract)
+        run = read_run(self.world.store, name, n)
+        if run is not None and (name, n) not in self.seen:
+            self.seen.add((name, n))
+            result = run.result
+            if run.cut.is_baseline:
+                self.world.truth.baseline_at = run.cut.now_utc
+            self.world.tell(
+                f"{name}/{n}: {result.verdict} rows={result.figures.topic_rows}/{result.figures.ledger_rows}"
+                f" breaks={[f'{one.break_class} {one.match_key}' for one in result.breaks]}"
+                f" doubts={[str(one.doubt) for one in result.doubts]}"
+            )
+            self.judged(contract, result)
+
+    def _deliver(self, contract: Contract) -> None:
+        try:
+            deliver_alerts.deliver_pending(self.world.store, name_of(contract), [self.receiver])
+        except deliver_alerts.DeliveryFailed as error:
+            self.world.tell(f"alerts are owed still: {error.summary}")

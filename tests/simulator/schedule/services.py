@@ -1,0 +1,169 @@
+"""The services whose books are reconciled: who writes money first, who carries it to the other side, and how they err."""
+
+from dataclasses import dataclass, field, replace
+
+from tallystick.kafka_log.batch_header import Marker
+from tests.simulator.world.broker import Producer
+from tests.simulator.world.truth import EventFact, Money, RowFact
+from tests.simulator.world.world import World
+
+WHO = 3
+"""So many transactions of each kind are open at once at most."""
+
+
+@dataclass
+class Carried:
+    """What a carrier has done with one origin. pending: written, its transaction is open."""
+
+    money: Money
+    times: int = 0
+    lost: bool = False
+
+
+@dataclass
+class Services:
+    """The origin's writers and the carriers, both by number."""
+
+    world: World
+    payments: int = 0
+    carried: dict[object, Carried] = field(default_factory=dict)
+    """By the origin's copy: what was made of it."""
+    pending: dict[int, list[tuple[object, Money]]] = field(default_factory=dict)
+    """By carrier: what its open transaction has written."""
+
+    # Writing, on either side.
+
+    def new_payment(self, amount: int) -> list[Money]:
+        """A business transaction: one leg or two."""
+        self.payments += 1
+        n = self.payments
+        return [
+            Money(f"ev-{n}-{leg}", f"pay-{n}", leg, 100 + amount, "EUR")
+            for leg in sorted(self.world.contract.legs)
+        ]
+
+    def producer(self, side: str, who: int) -> Producer:
+        name = f"{side}-{who % WHO}"
+        return self.world.broker.producers.get(name) or self.world.broker.init(name, now_ms=self.world.clock.now_ms)
+
+    def write(self, first_side: bool, who: int, money: Money, *, partition: int, by: str = "service") -> None:
+        """One copy on one side, in that side's transaction number `who`."""
+        world, side = self.world, "app" if first_side else "carrier"
+        if first_side == world.config.topic_first:
+            self.publish(side, who, money, partition=partition, by=by)
+            return
+        world.post(f"{side}-{who % WHO}", money, by=by)
+        world.tell(f"{side}-{who % WHO} writes a row of {money.match_key}: {money.amount_minor} {money.currency}")
+
+    def publish(self, side: str, who: int, money: Money, *, partition: int, by: str = "service") -> EventFact | None:
+        world = self.world
+        transactional = world.config.producer_mode == "transactional"
+        producer = self.producer(side, who) if transactional else None
+        if producer is not None and producer.decided is not None:
+            world.broker.finish(producer, now_ms=world.clock.now_ms)
+            world.look()
+        fact = world.publish(
+            producer, world.place(money.leg, partition), money, by=by, session=f"{side}-{who % WHO}"
+        )
+        world.tell(
+            f"{side}-{who % WHO} publishes {money.match_key}: {money.amount_minor} {money.currency} at "
+            f"{fact.place}:{fact.offset}{'' if producer is None else f' (producer {producer.producer_id})'}"
+        )
+        return fact
+
+    def end(self, first_side: bool, who: int, *, commit: bool, markers: int = 99) -> None:
+        """End one side's transaction. markers: so many of its partitions get theirs now."""
+        world, side = self.world, "app" if first_side else "carrier"
+        name = f"{side}-{who % WHO}"
+        if first_side == world.config.topic_first:
+            producer = world.broker.producers.get(name)
+            if producer is None or not producer.wrote:
+                return
+            world.tell(f"{name} {'commits' if commit else 'aborts'} its producer transaction")
+            world.broker.decide(producer, Marker.COMMIT if commit else Marker.ABORT)
+            for _ in range(markers):
+                world.broker.mark_one(producer, now_ms=world.clock.now_ms)
+        elif name in world.database.writers:
+            world.tell(f"{name} {'commits' if commit else 'rolls back'} its database transaction")
+            (world.database.commit if commit else world.database.rollback)(name)
+        world.look()
+
+    # Carrying from the first side to the second.
+
+    def due(self) -> list[tuple[object, Money]]:
+        """Origins that a carrier sees and has not handled, oldest first."""
+        if self.world.config.topic_first:
+            return [
+                (("event", fact.place, fact.topic_id, fact.offset), fact.money)
+                for fact in self.world.truth.events
+                if fact.visible and fact.by != "repair" and fact.readable and not fact.negated
+                if self._is_due(("event", fact.place, fact.topic_id, fact.offset))
+            ]
+        return [
+            (("row", row.row_id), row.money)
+            for row in self.world.truth.rows.values()
+            if row.stands and self._is_due(("row", row.row_id))
+        ]
+
+    def _is_due(self, origin: object) -> bool:
+        known = self.carried.get(origin)
+        return known is None or (known.times == 0 and not known.lost)
+
+    def carry(self, who: int, which: int, partition: int, *, changed: Money | None = None) -> None:
+        """Take one that is due, and write it to the second side."""
+        due = self.due()
+        if not due:
+            return
+        origin, money = due[which % len(due)]
+        self._carry(who, origin, changed or money, partition)
+
+    def _carry(self, who: int, origin: object, money: Money, partition: int) -> None:
+        known = self.carried.setdefault(origin, Carried(money))
+        known.times += 1
+        if self.world.config.carrier_mode == "exactly" and self._stands_already(money.match_key):
+            self.world.tell(f"carrier-{who % WHO} sees {money.match_key} again and leaves it alone")
+            return
+        self.write(False, who, money, partition=partition)
+        self.pending.setdefault(who % WHO, []).append((origin, money))
+
+    def _stands_already(self, match_key: str) -> bool:
+        """Does a copy of the key stand on the second side, or is one on its way there?"""
+        if self.world.config.topic_first:
+            database = self.world.database
+            rows = [*database.rows.values(), *(row for name in database.writers for row in database.pending_of(name))]
+            return any(row.match_key == match_key for row in rows)
+        return any(fact.visible or fact.outcome == "open" for fact in self.world.truth.events_of(match_key))
+
+    def end_carrying(self, who: int, *, commit: bool, markers: int = 99) -> None:
+        """Commit, or not: then it is delivered again, unless the carrier delivers at most once."""
+        written = self.pending.pop(who % WHO, [])
+        self.end(False, who, commit=commit, markers=markers)
+        for origin, _ in written if not commit else ():
+            known = self.carried[origin]
+            known.times -= 1
+            known.lost |= self.world.config.carrier_mode == "at_most"
+
+    def redeliver(self, who: int, which: int, partition: int) -> None:
+        """A rebalance: what was carried is delivered again."""
+        done = [(origin, one.money) for origin, one in self.carried.items() if one.times]
+        if done:
+            origin, money = done[which % len(done)]
+            self.world.tell(f"{money.match_key} is delivered again")
+            self._carry(who, origin, money, partition)
+
+    def lose(self, which: int) -> None:
+        """A carrier that commits its position before it has written."""
+        due = self.due()
+        if due and self.world.config.carrier_mode == "at_most":
+            origin, money = due[which % len(due)]
+            self.carried.setdefault(origin, Carried(money)).lost = True
+            self.world.tell(f"{money.match_key} is lost between the two sides")
+
+    def standing_rows(self) -> list[RowFact]:
+        return [row for row in self.world.truth.rows.values() if row.stands]
+
+    def wrong(self, money: Money, how: int) -> Money:
+        """The same with one field that is not what was meant."""
+        if how % 3 == 0:
+            return replace(money, currency="USD")
+        return replace(money, amount_minor=money.amount_minor + 1 + how)

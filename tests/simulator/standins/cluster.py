@@ -1,0 +1,159 @@
+"""What the product asks of a cluster's clients, answered by the broker in memory."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from tallystick.kafka_cluster.open_transactions import OpenTransaction
+from tallystick.kafka_cluster.state import BrokerSettings, TopicSettings
+from tallystick.kafka_log.fetch import FETCH_BYTES, Asked, BrokerUnreachable, Fetch, FetchedLog, FetchTogether
+from tallystick.kafka_log.topic_snapshot import TopicNotFound
+from tallystick.model.cut import PartitionSnapshot
+from tallystick.model.offsets import TopicPartition
+from tests.simulator.world.broker import Broker, PartitionLog
+from tests.simulator.world.interleaving import Interleaving
+
+_DAY_MS = 24 * 3600 * 1000
+
+
+@dataclass(kw_only=True)
+class WorldAdmin:
+    """A client of the cluster. down: nobody answers."""
+
+    broker: Broker
+    point: Interleaving
+    down: bool = False
+    retention_ms: int = 7 * _DAY_MS
+    compacted_topics: frozenset[str] = frozenset()
+
+    def ask(self, question: str) -> None:
+        self.point.reached(question)
+        if self.down:
+            raise BrokerUnreachable(f"{question}: nobody answers")
+
+    def close(self) -> None:
+        pass
+
+
+@contextmanager
+def open_admin(kafka: Any) -> Iterator[WorldAdmin]:
+    yield kafka.admin
+
+
+def fetchers(admin: WorldAdmin, *, fetch_bytes: int = FETCH_BYTES) -> tuple[Fetch, FetchTogether]:
+    def fetch(topic_partition: TopicPartition, offset: int, read_committed: bool) -> FetchedLog:
+        admin.ask("fetch")
+        log = admin.broker.partitions[topic_partition]
+        return log.fetch(offset, read_committed, one_batch=fetch_bytes == 1)
+
+    return fetch, _nothing_together
+
+
+def fetcher(admin: WorldAdmin, *, fetch_bytes: int = FETCH_BYTES) -> Fetch:
+    return fetchers(admin, fetch_bytes=fetch_bytes)[0]
+
+
+def _nothing_together(group: Sequence[Asked]) -> dict[Asked, FetchedLog]:
+    """A broker whose answers have no room for a second partition."""
+    return {}
+
+
+def read_topic_snapshot(admin: WorldAdmin, topics: Sequence[str]) -> tuple[PartitionSnapshot, ...]:
+    admin.ask("read_topic_snapshot")
+    logs = admin.broker.logs_of(topics)
+    for topic in topics:
+        if not any(log.place.topic == topic for log in logs):
+            raise TopicNotFound(f"topic {topic}: the cluster has no such topic")
+    return tuple(_snapshot(log) for log in logs)
+
+
+def _snapshot(log: PartitionLog) -> PartitionSnapshot:
+    return PartitionSnapshot(
+        topic=log.place.topic,
+        partition=log.place.partition,
+        topic_id=log.topic_id,
+        leader_epoch=log.leader_epoch,
+        log_start=log.log_start,
+        lso=log.lso,
+        high_watermark=log.high_watermark,
+        log_end=log.end,
+        replicas=(1, 2, 3),
+        in_sync=(1, 2, 3) if log.replicated is None else (1,),
+    )
+
+
+def read_offsets_at(
+    admin: WorldAdmin, partitions: Iterable[TopicPartition], *, at_utc: datetime
+) -> dict[TopicPartition, int]:
+    admin.ask("read_offsets_at")
+    at_ms = int(at_utc.timestamp() * 1000)
+    found = {}
+    for place in partitions:
+        later = (batch.first for batch in admin.broker.partitions[place].batches if batch.timestamp_ms >= at_ms)
+        first = next(later, None)
+        if first is not None:
+            found[place] = max(first, admin.broker.partitions[place].log_start)
+    return found
+
+
+def read_open_transactions(admin: WorldAdmin, partitions: Iterable[TopicPartition]) -> tuple[OpenTransaction, ...]:
+    admin.ask("read_open_transactions")
+    by_id = {one.producer_id: one for one in admin.broker.producers.values() if not one.forgotten}
+    found = []
+    for place in partitions:
+        for producer_id, first in sorted(admin.broker.partitions[place].open_since.items(), key=lambda one: one[1]):
+            producer = by_id.get(producer_id)
+            listed = producer is not None and place in producer.wrote
+            state = "" if producer is None else _STATES[producer.decided] if producer.wrote else "CompleteCommit"
+            found.append(
+                OpenTransaction(
+                    topic_partition=place,
+                    producer_id=producer_id,
+                    producer_epoch=producer.epoch if producer else 0,
+                    kafka_offset_start=first,
+                    transactional_id=producer.name if producer else "",
+                    started_ms=producer.started_ms if producer and listed else None,
+                    timeout_ms=60_000 if listed else None,
+                    coordinator_state=state,
+                    lists_partition=listed,
+                    confirmed=not listed,
+                )
+            )
+    return tuple(found)
+
+
+_STATES = {None: "Ongoing", "commit": "PrepareCommit", "abort": "PrepareAbort"}
+
+
+def read_topic_settings(admin: WorldAdmin, topics: Sequence[str]) -> tuple[TopicSettings, ...]:
+    behind = {log.place.topic for log in admin.broker.logs_of(topics) if log.replicated is not None}
+    return tuple(
+        TopicSettings(
+            topic=topic,
+            replication_factor=3,
+            in_sync_replicas=1 if topic in behind else 3,
+            min_insync_replicas=admin.broker.min_insync,
+            unclean_leader_election=False,
+            cleanup_policy=("compact",) if topic in admin.compacted_topics else ("delete",),
+            retention_ms=admin.retention_ms,
+            retention_bytes=-1,
+            message_timestamp_type="CreateTime",
+        )
+        for topic in topics
+    )
+
+
+def read_broker_settings(admin: WorldAdmin) -> BrokerSettings | None:
+    return _BROKER_SETTINGS
+
+
+_BROKER_SETTINGS = BrokerSettings(
+    transaction_max_timeout_ms=900_000,
+    transactional_id_expiration_ms=7 * _DAY_MS,
+    producer_id_expiration_ms=_DAY_MS,
+    transaction_version=2,
+)
+
+AnyCall = Callable[..., Any]

@@ -1,0 +1,217 @@
+"""A ledger as the product asks for it, answered by the database in memory as PostgreSQL answers the product's SQL."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+import pyarrow as pa
+
+from tallystick.contract.ledger import LedgerSection
+from tallystick.ledger.earlier_rows import (
+    EarlierRows,
+    ReadSlice,
+    bounds_of,
+    compare,
+    compare_digests,
+    places_by_number,
+    slice_name,
+)
+from tallystick.ledger.protocol import HorizonHolder, LedgerDescription, LedgerRow
+from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
+from tallystick_spark.readers.ledger_frame import LEDGER_ROWS
+from tests.simulator.world.database import Database, Row
+from tests.simulator.world.interleaving import Interleaving
+
+
+@dataclass(kw_only=True)
+class WorldLedger:
+    """One contract's ledger. point: told of each question, since the world may go on between any two."""
+
+    database: Database
+    ledger: LedgerSection
+    key_is_unique: bool
+    point: Interleaving
+    read_before: Callable[[int], tuple[ReadSlice, ...]]
+    counted_before: Callable[[int], EarlierRows | None]
+    snapshot: dict[int, Row] | None = None
+
+    def describe(self) -> LedgerDescription:
+        self.point.reached("ledger.describe")
+        known_alone = self.key_is_unique and self.ledger.columns.reverses is None
+        return LedgerDescription(key_is_unique=known_alone, row_id_is_unique=True, row_id_is_integer=True)
+
+    def read_snapshot(self) -> LedgerSnapshot:
+        self.point.reached("ledger.read_snapshot")
+        return self.database.read_snapshot()
+
+    def fix(self, ledger_slice: LedgerSlice) -> LedgerSlice:
+        return ledger_slice
+
+    def changed_files(self, ledger_slice: LedgerSlice) -> tuple[FileChange, ...]:
+        return ()
+
+    def holder(self, *, horizon: int) -> HorizonHolder | None:
+        found = self.database.holder_of(horizon)
+        if found is None:
+            return None
+        name, writer = found
+        kind = "prepared transaction" if writer.prepared else "session"
+        return HorizonHolder(position=horizon, holder=f"{kind} {name}", since=None)
+
+    def first_position_at(self, at_utc: datetime, *, start: int, end: int) -> int | None:
+        if self.ledger.columns.written_at is None:
+            return None
+        at_ms = int(at_utc.timestamp() * 1000)
+        found = [self._position(row) for row in self._now() if row.written_ms >= at_ms]
+        return min((one for one in found if start <= one < end), default=None)
+
+    def count_older_rows(self, ledger_slice: LedgerSlice) -> int | None:
+        self.point.reached("ledger.count_older_rows")
+        if self.ledger.slice_by == "written_xid":
+            return None
+        upper = max(self.database.latest_ended + 1, ledger_slice.position_start)
+        return sum(not ledger_slice.position_start <= row.xid < upper for row in self._now())
+
+    def sum_of_positions(self, *, below: int) -> int | None:
+        return None
+
+    def count_by_place(self, ledger_slice: LedgerSlice, *, cut_n: int) -> EarlierRows | None:
+        self.point.reached("ledger.count_by_place")
+        if self.ledger.slice_by != "written_xid":
+            return None
+        read, before = self.read_before(cut_n), self.counted_before(cut_n)
+        start = ledger_slice.position_start
+        next_xid = max(self.database.latest_ended + 1, ledger_slice.position_end)
+        bounds = bounds_of(read, xid_start=start, xid_end=ledger_slice.position_end, next_xid=next_xid)
+        names, numbers = places_by_number(read), {}
+        for row in self._now():
+            numbers[row.row_id] = _bounds_reached(bounds, row.written_xid)
+        outside = [
+            numbers[row.row_id]
+            for row in self._now()
+            if row.written_xid is None or not start <= row.written_xid < next_xid
+        ]
+        counted = {names[number]: n for number, n in Counter(outside).items() if number in names}
+        counts, changed = compare(counted, read, before)
+        digests = self._digests(ledger_slice, bounds, read)
+        changed += compare_digests(digests, before, changed)
+        of_name = {name: number for number, name in names.items()}
+        return EarlierRows(
+            counts=counts,
+            digests=digests,
+            changed=tuple(
+                replace(place, row_ids=self._last_written(numbers, of_name[place.name], of=place.to_name))
+                for place in changed
+            ),
+        )
+
+    def _digests(self, ledger_slice: LedgerSlice, bounds: list[int], read: tuple[ReadSlice, ...]) -> dict[str, str]:
+        if not self.ledger.compared_windows:
+            return {}
+        own = ReadSlice(start=ledger_slice.position_start, end=ledger_slice.position_end, rows=0)
+        slices = [*read, own]
+        said: dict[int, list[str]] = {}
+        for row in self._now():
+            number = _bounds_reached(bounds, row.written_xid)
+            if number is not None:
+                said.setdefault(number, []).append(
+                    f"{row.row_id} {row.match_key} {row.transaction_key} {row.leg} {row.amount_minor} {row.currency}"
+                )
+        compared = slices[-1 - self.ledger.compared_windows :]
+        return {
+            slice_name(one): sha256("\n".join(sorted(said.get(slices.index(one) + 1, []))).encode()).hexdigest()
+            for one in compared
+            if one.start < one.end
+        }
+
+    def _last_written(self, numbers: dict[int, int | None], number: int | None, *, of: int) -> tuple[str, ...]:
+        there = [row for row in self._now() if numbers[row.row_id] == number]
+        there.sort(key=lambda row: (-row.xid, str(row.row_id)))
+        return tuple(str(row.row_id) for row in there[: min(of, 5)])
+
+    def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
+        self.point.reached("ledger.look_up_rows")
+        asked, found = set(match_keys), dict[str, list[LedgerRow]]()
+        for row in self._now():
+            if row.match_key in asked:
+                found.setdefault(row.match_key, []).append(_looked_up(row, self._position(row)))
+        by_place = {key: sorted(rows, key=lambda row: (row.position, row.row_id)) for key, rows in found.items()}
+        return {key: tuple(rows) for key, rows in by_place.items()}
+
+    def keys_seen_before(self, ledger_slice: LedgerSlice) -> tuple[str, ...]:
+        start, end = ledger_slice.position_start, ledger_slice.position_end
+        inside = [row for row in self._now() if start <= self._position(row) < end]
+        older = {row.match_key for row in self._now() if self._position(row) < start}
+        return tuple(sorted({row.match_key for row in inside if row.match_key in older or row.reverses}))
+
+    @contextmanager
+    def held_snapshot(self) -> Iterator[str | None]:
+        self.point.reached("ledger.held_snapshot")
+        self.snapshot = dict(self.database.rows)
+        try:
+            yield "exported"
+        finally:
+            self.snapshot = None
+
+    def slice_rows(self, ledger_slice: LedgerSlice) -> list[Row]:
+        """The slice under the snapshot that is held, as the scan's tasks read it."""
+        self.point.reached("ledger.scan")
+        start, end = ledger_slice.position_start, ledger_slice.position_end
+        return [row for row in self._now() if start <= self._position(row) < end]
+
+    def _now(self) -> Collection[Row]:
+        return (self.database.rows if self.snapshot is None else self.snapshot).values()
+
+    def _position(self, row: Row) -> int:
+        return (row.written_xid or 0) if self.ledger.slice_by == "written_xid" else row.xid
+
+
+def rows_as_arrow(rows: Collection[Row], *, with_time: bool) -> pa.RecordBatch:
+    """Shape: LEDGER_ROWS."""
+    columns: list[list[Any]] = [
+        [str(row.row_id) for row in rows],
+        [row.match_key for row in rows],
+        [row.transaction_key for row in rows],
+        [row.leg for row in rows],
+        [row.amount_minor for row in rows],
+        [row.currency for row in rows],
+        [row.written_ms if with_time else None for row in rows],
+    ]
+    return pa.record_batch([pa.array(one, kind) for one, kind in zip(columns, LEDGER_ROWS.types, strict=True)], schema=LEDGER_ROWS)
+
+
+def row_as_read(row: Row, *, with_time: bool) -> dict[str, Any]:
+    return {
+        "row_id": str(row.row_id),
+        "match_key": row.match_key,
+        "transaction_key": row.transaction_key,
+        "leg": row.leg,
+        "amount_minor": row.amount_minor,
+        "currency": row.currency,
+        "written_ms": row.written_ms if with_time else None,
+    }
+
+
+def _looked_up(row: Row, position: int) -> LedgerRow:
+    return LedgerRow(
+        row_id=str(row.row_id),
+        match_key=row.match_key,
+        transaction_key=row.transaction_key,
+        leg=row.leg,
+        amount_minor=row.amount_minor,
+        currency=row.currency,
+        position=position,
+        receipt_partition=row.receipt_partition,
+        receipt_offset=row.receipt_offset,
+        reverses=row.reverses,
+        action_id=row.action_id,
+    )
+
+
+def _bounds_reached(bounds: list[int], written_xid: int | None) -> int | None:
+    """PostgreSQL's width_bucket."""
+    return None if written_xid is None else sum(bound <= written_xid for bound in bounds)

@@ -1,0 +1,430 @@
+"""The store's functions about cuts, runs, items and samples, on the store in memory. Named and called as the real ones."""
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from tallystick.alerting.alert import Alert, Outstanding
+from tallystick.contract.change import refuse_other_books
+from tallystick.contract.contract import Contract
+from tallystick.kafka_cluster.state import CursorPosition
+from tallystick.ledger.earlier_rows import EarlierRows, ReadSlice
+from tallystick.matching.unreadable_ranges import LedgerStarts, Loss
+from tallystick.model.cut import Cut, LedgerSlice, Sample
+from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.findings import negative_at_stake, total_at_stake
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.open_item import ItemState, OpenItem, legs_item_id
+from tallystick.model.partner_lag import CLEAN_CUTS, TopicLag
+from tallystick.model.run_result import KeyIndex, RunResult
+from tallystick.model.stored_run import OutstandingBreak, RunSummary, StoredRun
+from tallystick.model.verdict import Verdict
+from tallystick.store.runs import loss_store
+from tallystick.store.runs.cut_store import CutAlreadyOpen, CutNotFound, CutOutOfOrder
+from tallystick.store.runs.run_store import AttemptFenced, VerdictDiffers
+from tests.simulator.standins.names import name_of
+from tests.simulator.standins.store import ConstraintViolated, CutRow, Store, VerdictRow
+
+_NO_DOCUMENTS: Mapping[str, Any] = {}
+
+
+def require_same_books(engine: Store, contract: Contract) -> None:
+    rows = engine.of(name_of(contract)).cuts
+    if rows and rows[-1].contract is contract:
+        return  # no field differs
+    posted = [row.contract.actions_table for row in rows if row.contract.actions_table]
+    posted_in = posted[-1] if posted and contract.actions_table else None
+    refuse_other_books(rows[-1].contract if rows else None, contract, posted_in=posted_in)
+
+
+def read_contract(engine: Store, contract_name: str, n: int) -> Contract | None:
+    row = engine.cut_row(contract_name, n)
+    return row.contract if row else None
+
+
+def save_cut(engine: Store, contract: Contract, cut: Cut, *, scheduler_run_id: str) -> None:
+    with engine.writing("save_cut"):
+        rows = engine.of(name_of(contract)).cuts
+        if any(row.open for row in rows) or cut.n < len(rows):
+            raise CutAlreadyOpen(f"{name_of(contract)}: cut {cut.n} was not stored: another one is unfinished")
+        if cut.n != len(rows):
+            raise CutOutOfOrder(f"{name_of(contract)}: expected cut {len(rows)}, got {cut.n}")
+        _refuse_untiled(rows[-1].cut if rows else None, cut)
+        rows.append(CutRow(cut=cut, contract=contract, scheduler_run_id=scheduler_run_id))
+
+
+def _refuse_untiled(before: Cut | None, cut: Cut) -> None:
+    """cut_slice_follows, and window."""
+    if cut.window_start_utc > cut.window_end_utc:
+        raise ConstraintViolated(f"window: {cut.window_start_utc} {cut.window_end_utc}")
+    if before is None:
+        return
+    if before.ledger_slice.position_end != cut.ledger_slice.position_start:
+        raise ConstraintViolated(f"cut_slice_follows: ledger of cut {cut.n}")
+    for part in cut.topic_slices:
+        last = before.slice_of(part.offsets.topic_partition)
+        if last is not None and last.offsets.kafka_offset_end != part.offsets.kafka_offset_start:
+            raise ConstraintViolated(f"cut_slice_follows: {part.offsets.topic_partition} of cut {cut.n}")
+
+
+def read_cut(engine: Store, contract_name: str, n: int) -> Cut | None:
+    row = engine.cut_row(contract_name, n)
+    return row.cut if row else None
+
+
+def last_cut(engine: Store, contract_name: str) -> Cut | None:
+    rows = engine.of(contract_name).cuts
+    return rows[-1].cut if rows else None
+
+
+def open_cut(engine: Store, contract_name: str) -> Cut | None:
+    return next((row.cut for row in engine.of(contract_name).cuts if row.open), None)
+
+
+def find_cut(engine: Store, contract_name: str, *, window_start_utc: datetime, window_end_utc: datetime) -> Cut | None:
+    window = (window_start_utc, window_end_utc)
+    rows = engine.of(contract_name).cuts
+    return next((row.cut for row in reversed(rows) if (row.cut.window_start_utc, row.cut.window_end_utc) == window), None)
+
+
+def read_cursor_positions(
+    engine: Store, contract_name: str, sides: Collection[TopicPartition | None], *, before: int, cuts: int
+) -> tuple[CursorPosition, ...]:
+    found = []
+    for row in engine.of(contract_name).cuts[max(0, before - cuts) : before]:
+        for side in sorted(sides, key=lambda one: "ledger" if one is None else f"topic:{one.topic}:{one.partition}"):
+            part = row.cut.ledger_slice if side is None else row.cut.slice_of(side)
+            if part is not None:
+                end = part.position_end if isinstance(part, LedgerSlice) else part.offsets.kafka_offset_end
+                found.append(
+                    CursorPosition(
+                        topic_partition=side,
+                        cut_n=row.cut.n,
+                        window_start_utc=row.cut.window_start_utc,
+                        cursor=end,
+                        mark=part.mark,
+                    )
+                )
+    return tuple(found)
+
+
+def read_ledger_slices(engine: Store, contract_name: str) -> tuple[LedgerSlice, ...]:
+    return tuple(row.cut.ledger_slice for row in engine.of(contract_name).cuts)
+
+
+def claim_attempt(engine: Store, contract_name: str, n: int) -> int:
+    row = engine.cut_row(contract_name, n)
+    if row is None:
+        raise CutNotFound(f"{contract_name}: there is no cut {n}")
+    with engine.writing("claim_attempt"):
+        row.attempt += 1
+        claimed = row.attempt
+    return claimed
+
+
+def attempts_at(engine: Store, contract_name: str, n: int) -> int | None:
+    row = engine.cut_row(contract_name, n)
+    return row.attempt if row and row.open else None
+
+
+def commit_run(
+    engine: Store,
+    result: RunResult,
+    *,
+    attempt: int,
+    alerts: Sequence[Alert],
+    audited: Sequence[Mapping[str, Any]] = (),
+) -> Verdict:
+    with engine.writing("commit_run"):
+        name = f"{result.contract}: cut {result.cut_n}"
+        books, row = engine.of(result.contract), engine.cut_row(result.contract, result.cut_n)
+        if row is None:
+            raise CutNotFound(f"{name}: no such cut was stored")
+        stored = books.verdicts.get(result.cut_n)
+        if stored is not None:
+            if stored.result.digest != result.digest:
+                raise VerdictDiffers(f"{name}: the stored digest is {stored.result.digest}, this is {result.digest}")
+            return result.verdict
+        if row.attempt != attempt or not row.open:
+            raise AttemptFenced(f"{name}: this is attempt {attempt}, the newest is {row.attempt}")
+        ids = [one.break_id for one in result.breaks]
+        for found in result.breaks:
+            engine.breaks.setdefault(found.break_id, (result.contract, result.cut_n, found))
+        if len({one.item_id for one in result.items}) != len(result.items):
+            raise ConstraintViolated(f"open_item_pk: {name} has an item twice")
+        if len(set(ids)) != len(ids):
+            raise ConstraintViolated(f"{name} has a break twice")
+        engine.insert_items(result.contract, result.cut_n, 0, result.items)
+        engine.insert_alerts(alerts)
+        for line in audited:
+            engine.append_audit(line["contract"], line["plan_id"], line["actor"], line["event"], line["detail"])
+        books.verdicts[result.cut_n] = VerdictRow(result=result, attempt=attempt, recorded_at=engine.clock.now)
+        row.open = False
+    return result.verdict
+
+
+def read_run(engine: Store, contract_name: str, n: int) -> StoredRun | None:
+    verdict, row = engine.of(contract_name).verdicts.get(n), engine.cut_row(contract_name, n)
+    if verdict is None or row is None:
+        return None
+    return StoredRun(
+        result=verdict.result,
+        window_start_utc=row.cut.window_start_utc,
+        window_end_utc=row.cut.window_end_utc,
+        now_utc=row.cut.now_utc,
+        scheduler_run_id=row.scheduler_run_id,
+        attempt=verdict.attempt,
+        recorded_at=verdict.recorded_at,
+        cut=row.cut,
+        ledger_guarantee=row.contract.ledger.guarantee,
+    )
+
+
+def read_run_head(engine: Store, contract_name: str, n: int) -> StoredRun | None:
+    return read_run(engine, contract_name, n)
+
+
+def list_runs(engine: Store, contract_name: str | None = None, *, limit: int) -> tuple[RunSummary, ...]:
+    found = []
+    for name, books in engine.books.items():
+        if contract_name in (None, name):
+            for n in sorted(books.verdicts, reverse=True)[:limit]:
+                found.append(_summary(engine, name, n))
+    return tuple(found[:limit])
+
+
+def _summary(engine: Store, contract_name: str, n: int) -> RunSummary:
+    run = read_run(engine, contract_name, n)
+    assert run is not None
+    return RunSummary(
+        contract=contract_name,
+        cut_n=n,
+        verdict=run.result.verdict,
+        doubts=run.result.doubts,
+        breaks=len(run.result.breaks),
+        money_minor={},
+        window_start_utc=run.window_start_utc,
+        window_end_utc=run.window_end_utc,
+        scheduler_run_id=run.scheduler_run_id,
+        recorded_at=run.recorded_at,
+        read_whole_by=None,
+    )
+
+
+def judged_until(engine: Store, contract_name: str) -> datetime | None:
+    books = engine.of(contract_name)
+    judged = (row.cut for row in books.cuts if row.cut.n in books.verdicts)
+    return max((min(cut.window_end_utc, cut.now_utc) for cut in judged), default=None)
+
+
+def append_sample(engine: Store, contract_name: str, sample: Sample) -> None:
+    with engine.writing("append_sample"):
+        engine.of(contract_name).samples.setdefault(sample.at_utc, sample)
+
+
+def read_samples(engine: Store, contract_name: str, *, since_utc: datetime) -> tuple[Sample, ...]:
+    samples = engine.of(contract_name).samples
+    return tuple(samples[at] for at in sorted(samples) if at >= since_utc)
+
+
+def open_items_as_of(engine: Store, contract_name: str, n: int) -> tuple[OpenItem, ...]:
+    return tuple(
+        item
+        for item in engine.of(contract_name).newest_before(n)
+        if item.state is ItemState.OPEN or (item.pairable and item.state is not ItemState.CLEARED)
+    )
+
+
+def surplus_items_as_of(engine: Store, contract_name: str, n: int) -> tuple[OpenItem, ...]:
+    newest = engine.of(contract_name).newest_before(n)
+    return tuple(item for item in newest if item.state is ItemState.BROKEN and not item.pairable)
+
+
+def judged_items_as_of(engine: Store, contract_name: str, n: int, item_ids: Collection[str]) -> tuple[OpenItem, ...]:
+    judged = (ItemState.BROKEN, ItemState.WRITTEN_OFF)
+    newest = engine.of(contract_name).newest_before(n) if item_ids else ()
+    return tuple(item for item in newest if item.item_id in item_ids and item.state in judged)
+
+
+def count_open_items(engine: Store, contract_name: str) -> int:
+    return sum(item.state is ItemState.OPEN for item in engine.of(contract_name).newest())
+
+
+def ledger_rows_before(engine: Store, contract_name: str, n: int) -> int | None:
+    before = engine.of(contract_name).verdicts.get(n - 1)
+    if before is None or before.result.figures.ledger_older_rows is None:
+        return None
+    return before.result.figures.ledger_rows + before.result.figures.ledger_older_rows
+
+
+def ledger_rows_by_slice(engine: Store, contract_name: str, before: int | None = None) -> tuple[ReadSlice, ...]:
+    books = engine.of(contract_name)
+    return tuple(
+        ReadSlice(start=bounds.position_start, end=bounds.position_end, rows=books.verdicts[n].result.figures.ledger_rows)
+        for n, bounds in ((row.cut.n, row.cut.ledger_slice) for row in books.cuts)
+        if n in books.verdicts and bounds.position_start < bounds.position_end and (before is None or n < before)
+    )
+
+
+def earlier_rows_before(engine: Store, contract_name: str, n: int) -> EarlierRows | None:
+    verdicts = engine.of(contract_name).verdicts
+    newest = max((one for one in verdicts if one < n), default=None)
+    document = None if newest is None else verdicts[newest].result.look_ups.get("earlier_rows")
+    return EarlierRows.from_json(document) if document else None
+
+
+def lags_of_clean_runs(engine: Store, contract_name: str, n: int) -> tuple[tuple[TopicLag, ...], ...]:
+    verdicts = engine.of(contract_name).verdicts
+    clean = (
+        verdicts[one].result.lag
+        for one in sorted(verdicts)
+        if n - CLEAN_CUTS <= one <= n - 1 and verdicts[one].result.verdict is Verdict.MATCHED
+    )
+    return tuple(lag.topics for lag in clean if lag and lag.topics)
+
+
+def key_indexes_before(engine: Store, contract_name: str, n: int, *, windows: int) -> dict[int, KeyIndex]:
+    verdicts = engine.of(contract_name).verdicts
+    named = ((one, verdicts[one].result.key_index) for one in sorted(verdicts) if n - windows <= one <= n - 1)
+    return {one: index for one, index in named if index is not None}
+
+
+def key_index_seed_before(engine: Store, contract_name: str, n: int) -> int | None:
+    verdicts = engine.of(contract_name).verdicts
+    named = (verdicts[one].result.key_index for one in sorted(verdicts, reverse=True) if one < n)
+    return next((index.seed for index in named if index is not None and index.seed is not None), None)
+
+
+def surroundings_document(engine: Store, contract_name: str, n: int) -> dict[str, Any]:
+    verdict = engine.of(contract_name).verdicts.get(n)
+    return dict(verdict.result.look_ups.get("surroundings") or {}) if verdict else {}
+
+
+def _doubts_of(engine: Store, contract_name: str, n: int) -> set[Doubt]:
+    return {found.doubt for found in engine.of(contract_name).verdicts[n].result.doubts}
+
+
+def losses_before(engine: Store, contract_name: str, n: int) -> tuple[Loss, ...]:
+    books = engine.of(contract_name)
+    return tuple(
+        Loss(
+            cut_n=row.cut.n,
+            marked_at_utc=row.cut.marked_at_utc,
+            ledger_high_mark=row.cut.ledger_slice.snapshot.high_mark,
+        )
+        for row in books.cuts[:n]
+        if row.cut.n in books.verdicts and _doubts_of(engine, contract_name, row.cut.n) & {*loss_store._OFFSETS_LOST}
+    )
+
+
+def ledger_starts_of(engine: Store, contract_name: str, cuts: Collection[int]) -> LedgerStarts:
+    books = engine.of(contract_name)
+    judged = [row.cut for row in books.cuts if row.cut.n in cuts and row.cut.n in books.verdicts]
+    older = {
+        cut.n for cut in judged if books.verdicts[cut.n].result.look_ups.get("rows_may_be_older", False)
+    }
+    return LedgerStarts(
+        position_start={cut.n: cut.ledger_slice.position_start for cut in judged}, rows_may_be_older=frozenset(older)
+    )
+
+
+def moved_below(engine: Store, contract_name: str, n: int) -> int:
+    verdict = engine.of(contract_name).verdicts.get(n)
+    return int(verdict.result.look_ups.get("rows_moved_below") or 0) if verdict else 0
+
+
+def last_cut_with_offsets_lost(engine: Store, contract_name: str) -> int:
+    told = {*loss_store._OFFSETS_LOST, Doubt.CUT_CLOSED}
+    verdicts = engine.of(contract_name).verdicts
+    return max((n for n in verdicts if _doubts_of(engine, contract_name, n) & told), default=-1)
+
+
+def last_cut_with_rows_unread(engine: Store, contract_name: str) -> int:
+    books = engine.of(contract_name)
+    return max((n for n in books.verdicts if _left_rows_unread(engine, contract_name, n)), default=-1)
+
+
+def _left_rows_unread(engine: Store, contract_name: str, n: int) -> bool:
+    books = engine.of(contract_name)
+    bounds = books.cuts[n].cut.ledger_slice
+    for found in books.verdicts[n].result.doubts:
+        details = found.details
+        if found.doubt is Doubt.CUT_CLOSED and bounds.position_start < bounds.position_end:
+            return True
+        if found.doubt is Doubt.LEDGER_IDS_REUSED:
+            return True
+        if found.doubt is Doubt.LEDGER_REWRITTEN and (
+            (details.get("older_rows") or 0) > (details.get("expected") or 0)
+            or any(place["now"] > place["expected"] for place in details.get("places", ()))
+        ):
+            return True
+    return False
+
+
+def transactions_judged_before(
+    engine: Store, contract_name: str, n: int, transaction_keys: Collection[str]
+) -> frozenset[str]:
+    items = engine.of(contract_name).items
+    return frozenset(
+        key for key in transaction_keys if any(one.cut_n < n for one in items.get(legs_item_id(key), ()))
+    )
+
+
+def closed_cuts_before(engine: Store, contract_name: str, n: int) -> tuple[Cut, ...]:
+    books = engine.of(contract_name)
+    closed = (row.cut for row in books.cuts[:n] if row.cut.n in books.verdicts)
+    return tuple(cut for cut in closed if Doubt.CUT_CLOSED in _doubts_of(engine, contract_name, cut.n))
+
+
+def outstanding_breaks(engine: Store, contract_name: str) -> tuple[OutstandingBreak, ...]:
+    by_break: dict[Any, list[OpenItem]] = {}
+    for item in engine.of(contract_name).newest():
+        if item.state is ItemState.BROKEN:
+            by_break.setdefault(item.break_id, []).append(item)
+    found = [
+        OutstandingBreak(
+            item_break=engine.breaks[break_id][2],
+            cut_n=engine.breaks[break_id][1],
+            first_seen_utc=min(item.first_seen_utc for item in items),
+            first_seen_cut=min(item.first_seen_cut for item in items),
+        )
+        for break_id, items in by_break.items()
+    ]
+    found.sort(key=lambda one: (one.item_break.break_class, one.item_break.match_key, one.item_break.break_id))
+    return tuple(found)
+
+
+def outstanding_classes(
+    engine: Store, contract_name: str, *, after: RunResult | None = None
+) -> dict[BreakClass, Outstanding]:
+    broken = {item.item_id: item for item in engine.of(contract_name).newest() if item.state is ItemState.BROKEN}
+    stakes = {item.break_id: engine.breaks[item.break_id][2] for item in broken.values()}
+    if after is not None:
+        stakes |= {found.break_id: found for found in after.breaks}
+        for item in after.items:
+            broken.pop(item.item_id, None)
+            if item.state is ItemState.BROKEN and item.break_id is not None:
+                broken[item.item_id] = item
+    by_class: dict[BreakClass, dict[Any, datetime]] = {}
+    for item in broken.values():
+        ids = by_class.setdefault(stakes[item.break_id].break_class, {})
+        ids[item.break_id] = min(item.first_seen_utc, ids.get(item.break_id, item.first_seen_utc))
+    return {
+        name: Outstanding(
+            count=len(ids),
+            money=total_at_stake([(stakes[one].currency, stakes[one].amount_minor) for one in ids]),
+            first_seen_utc=min(ids.values()),
+            negative=negative_at_stake([(stakes[one].currency, stakes[one].amount_minor) for one in ids]),
+        )
+        for name, ids in sorted(by_class.items())
+    }
+
+
+@contextmanager
+def one_run_at_rest(engine: Store, contract_name: str) -> Any:
+    """What `no_run_under_way` holds: the newest cut, which is closed. Raises CutAlreadyOpen."""
+    rows = engine.of(contract_name).cuts
+    if not rows or any(row.open for row in rows):
+        raise CutAlreadyOpen(f"{contract_name}: nothing was stored: a run is judging its newest cut")
+    yield rows[-1].cut

@@ -1,0 +1,337 @@
+"""The first reader without Spark: the real walk, decoding, hashing, matching and second look, in one process.
+
+It stands for `tallystick_spark.scan.scan_cut` in its quickest way. Kafka's client as a second reader is left out.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tallystick.contract.contract import Contract
+from tallystick.judging.canaries import canary_events, canary_rows
+from tallystick.kafka_log.fetch import Fetch
+from tallystick.kafka_log.header_cache import BatchHeads
+from tallystick.matching.scan_result import CANARY_PARTITION, CanaryScan, SliceScan
+from tallystick.model.census_values import PartitionCensus
+from tallystick.model.cut import Cut, LedgerSlice, TopicSlice
+from tallystick.model.offsets import TopicPartition
+from tallystick_spark import scan as real
+from tallystick_spark.matching.bucket_blobs import (
+    PARTITIONS,
+    BlobKind,
+    Numbers,
+    ScanPlan,
+    summarise_events,
+    summarise_rows,
+)
+from tallystick_spark.matching.hash_scan import Places, Row, _of_keys, scan_by_hash
+from tallystick_spark.matching.row_hashes import hashed_events, hashed_rows
+from tallystick_spark.readers.event_columns import EventDecoder, read_events
+from tallystick_spark.readers.log_reader import Wanted, event_rows, records_at, summaries_of
+from tallystick_spark.readers.postgres_rows import hashed_row_batch
+from tests.simulator.standins.frame import SESSION, Frame, Session
+from tests.simulator.standins import lean_scan
+from tests.simulator.standins.key_index import IndexWriter, read_before
+from tests.simulator.standins.ledger import WorldLedger, row_as_read, rows_as_arrow
+
+SECRET = "known in no world"[:16]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorldTopic:
+    """A TopicSource over the world's fetch, as LogTopic is one over Kafka's."""
+
+    fetch: Fetch
+    slices: tuple[TopicSlice, ...]
+    contract: Contract
+    index: Any
+
+    def summaries(self, plan: ScanPlan) -> Frame:
+        legs = dict(self.contract.legs)
+        return Frame(
+            lambda: list(
+                summaries_of(self.fetch, self.slices, plan, _decoder(self.contract), legs, {}, index=self.index)
+            )
+        )
+
+    def events_at(self, places: Places, heads: Mapping[TopicPartition, BatchHeads]) -> Sequence[Row]:
+        wanted = []
+        for inside in (part.readable for part in self.slices):
+            offsets = places.get((inside.topic, inside.partition))
+            if offsets is not None and len(offsets):
+                wanted.append(Wanted(inside, np.sort(offsets), None))
+        found = chain.from_iterable(records_at(self.fetch, self.fetch, one) for one in wanted)
+        batches = event_rows(found, self.contract.event, dict(self.contract.legs))
+        return [row for batch in batches for row in batch.to_pylist()]
+
+
+@dataclass(kw_only=True)
+class WorldRows:
+    """A LedgerSource over the world's ledger, as PostgresRows and `ledger.rows_by_id` are one over PostgreSQL's."""
+
+    ledger: WorldLedger
+    ledger_slice: LedgerSlice
+    with_time: bool
+
+    def summaries(self, plan: ScanPlan) -> Frame:
+        rows = self.ledger.slice_rows(self.ledger_slice)
+        if not rows:
+            return Frame(lambda: list(summarise_rows([], plan)))
+        batch = rows_as_arrow(rows, with_time=self.with_time)
+        return Frame(lambda: list(summarise_rows([hashed_row_batch(batch, plan.secret, placed=True)], plan)))
+
+    def rows_of(self, plan: ScanPlan, key_hashes: Numbers, places: Numbers) -> Sequence[Row]:
+        rows = self.ledger.slice_rows(self.ledger_slice)
+        if places.all():
+            ids = set(places.tolist())
+            rows = [row for row in rows if row.row_id in ids]
+        return _of_keys([row_as_read(row, with_time=self.with_time) for row in rows], key_hashes, plan.secret)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Planted rows, as a frame is asked for them."""
+
+    sparkSession: Session = SESSION
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlantedCanaries:
+    """What `hash_scan.Canaries` is, of rows that were read once and for all."""
+
+    planted_events: tuple[Mapping[str, Any], ...]
+    planted_rows: tuple[Mapping[str, Any], ...]
+    rows: _Rows = _Rows()
+
+    def summaries(self, plan: ScanPlan, legs: Mapping[str, str]) -> Frame:
+        batches = _planted_batches(self, plan, tuple(sorted(legs.items())))
+        return Frame(lambda: batches)
+
+    def told(self, plan: ScanPlan, kinds: Mapping[BlobKind, Numbers]) -> tuple[list[Row], list[Row]]:
+        offsets = {*kinds[BlobKind.EXCEPTION_EVENTS][:, 2].tolist(), *kinds[BlobKind.INCOMPLETE][:, 1].tolist()}
+        return (
+            [dict(event) for event in self.planted_events if event["kafka_offset"] in offsets],
+            _of_keys([dict(row) for row in self.planted_rows], kinds[BlobKind.EXCEPTION_ROWS][:, 0], plan.secret),
+        )
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+@lru_cache(maxsize=64)
+def _planted_batches(
+    planted: PlantedCanaries, plan: ScanPlan, legs: tuple[tuple[str, str], ...]
+) -> tuple[pa.RecordBatch, ...]:
+    topics = {leg: topic for leg, topic in legs}
+    elsewhere = {leg: topic for leg, topic in legs} if len(legs) > 1 else {}
+    events = planted.planted_events
+    batch = pa.record_batch(
+        {
+            "part": pa.array([plan.topics.index(one["topic"]) * PARTITIONS for one in events], pa.int64()),
+            "place": pa.array([one["kafka_offset"] for one in events], pa.int64()),
+            "readable": pa.array([one["readable"] for one in events], pa.bool_()),
+            "match_key": pa.array([one["match_key"] for one in events], pa.string()),
+            "content": pa.array([0] * len(events), pa.int64()),
+            "amount_minor": pa.array([one["amount_minor"] for one in events], pa.int64()),
+            "currency": pa.array([one["currency"] for one in events], pa.string()),
+            "written_ms": pa.array([one["written_ms"] for one in events], pa.int64()),
+            "transaction_key": pa.array(
+                [one["transaction_key"] if len(topics) > 1 else None for one in events], pa.string()
+            ),
+            "misrouted": pa.array(
+                [elsewhere.get(one["leg"], one["topic"]) != one["topic"] for one in events], pa.bool_()
+            ),
+        }
+    )
+    rows = planted.planted_rows
+    row_batch = pa.record_batch(
+        {
+            "place": pa.array([0] * len(rows), pa.int64()),
+            "match_key": pa.array([one["match_key"] for one in rows], pa.string()),
+            "content": pa.array([0] * len(rows), pa.int64()),
+            "amount_minor": pa.array([one["amount_minor"] for one in rows], pa.int64()),
+            "currency": pa.array([one["currency"] for one in rows], pa.string()),
+            "written_ms": pa.array([None] * len(rows), pa.int64()),
+        }
+    )
+    return (
+        *summarise_events(hashed_events([batch], plan.secret), plan),
+        *summarise_rows(hashed_rows([row_batch], plan.secret), plan, planted=True),
+    )
+
+
+@lru_cache(maxsize=64)
+def _decoder_of(fingerprint: str, contract: "_ByFingerprint") -> EventDecoder:
+    return EventDecoder(contract.it.event, several_legs=len(contract.it.legs) > 1)
+
+
+@dataclass(frozen=True, eq=False)
+class _ByFingerprint:
+    """A contract where something hashable is asked for."""
+
+    it: Contract
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ByFingerprint) and other.it is self.it
+
+    def __hash__(self) -> int:
+        return id(self.it)
+
+
+def _decoder(contract: Contract) -> EventDecoder:
+    return _decoder_of("", _ByFingerprint(contract))
+
+
+@lru_cache(maxsize=64)
+def _canaries_of(contract: _ByFingerprint) -> PlantedCanaries:
+    planted = canary_events(contract.it)
+    read = read_events(_decoder(contract.it), [one.value for one in planted]).to_pylist()
+    events = tuple(
+        {**fields, "topic": one.topic, "partition": CANARY_PARTITION, "kafka_offset": one.kafka_offset, "written_ms": 0}
+        for one, fields in zip(planted, read, strict=True)
+    )
+    rows = tuple({**vars(row), "written_ms": None} for row in canary_rows(contract.it))
+    return PlantedCanaries(planted_events=events, planted_rows=rows)
+
+
+def scan_cut(
+    engine: Any,
+    contract: Contract,
+    connections: Any,
+    cut: Cut,
+    previous: Cut,
+    known: set[str],
+    *,
+    by_log: bool,
+    on_progress: Any,
+    indexes: Any = None,
+    index_to: Any = None,
+) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
+    """As the real one, with its arguments; connections are the world. One run in LONG_WAY_IN is scanned both ways."""
+    with connections.open_ledger(engine, contract) as ledger:
+        described = ledger.describe()
+        with ledger.held_snapshot():
+            if not described.key_is_unique:
+                known |= set(ledger.keys_seen_before(cut.ledger_slice))
+            if index_to is not None and indexes is not None:
+                index_to = replace(index_to, older=indexes.paths_of(index_to.seed))
+            slices = tuple(real.slices_on(cut, contract.topics))
+            given = _Given(contract, cut, previous, connections, ledger, slices, frozenset(known), index_to)
+            Counted.scans += 1
+            both = Counted.scans % LONG_WAY_IN == 1
+            quick = _lean_way(given)
+            if both:
+                _refuse_difference(quick, _long_way(given))
+            return quick
+
+
+LONG_WAY_IN = 97
+"""One run in so many goes through Arrow, blobs and hashes too."""
+
+
+class Counted:
+    """How many scans there were in this process."""
+
+    scans = 0
+
+
+@dataclass(frozen=True)
+class _Given:
+    contract: Contract
+    cut: Cut
+    previous: Cut
+    connections: Any
+    ledger: WorldLedger
+    slices: tuple[TopicSlice, ...]
+    known: frozenset[str]
+    index_to: Any
+
+
+class WaysDiffer(AssertionError):
+    """The long way and the lean one told two things of one cut."""
+
+
+def _refuse_difference(
+    lean: tuple[SliceScan, tuple[PartitionCensus, ...]], long: tuple[SliceScan, tuple[PartitionCensus, ...]]
+) -> None:
+    a, b = replace(lean[0], content_digests={}, heads={}), replace(long[0], content_digests={}, heads={})
+    for one in (a, b):
+        object.__setattr__(one, "copies", tuple(sorted(one.copies, key=lambda copy: copy.item_id)))
+        object.__setattr__(one, "incomplete", tuple(sorted(one.incomplete, key=lambda copy: copy.item_id)))
+        object.__setattr__(one, "canaries", None)
+    wrong = [name for name in vars(a) if getattr(a, name) != getattr(b, name)]
+    if wrong or lean[1] != long[1]:
+        raise WaysDiffer(f"{[(name, getattr(a, name), getattr(b, name)) for name in wrong]} {lean[1]} {long[1]}")
+
+
+def _lean_way(given: _Given) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
+    contract, index_to = given.contract, given.index_to
+    writer = IndexWriter(folder=index_to.folder, seed=index_to.seed) if index_to else None
+    read = lean_scan.read_topics(given.connections.fetch, given.slices, _decoder(contract), writer)
+    with_time = contract.ledger.columns.written_at is not None
+    rows = [row_as_read(row, with_time=with_time) for row in given.ledger.slice_rows(given.cut.ledger_slice)]
+    found = lean_scan.scan(
+        read,
+        rows,
+        contract,
+        given.known,
+        _canaries_scanned(_ByFingerprint(contract)),
+        possible_ms=real._possible(contract, given.cut, given.previous),
+        lag_of=real._lag_of(contract),
+        repeated=partial(read_before, index_to) if index_to else None,
+    )
+    return found, tuple(read.census)
+
+
+@lru_cache(maxsize=64)
+def _canaries_scanned(contract: _ByFingerprint) -> CanaryScan:
+    """What the long way tells of planted copies: they are compared with each other only, so it is always the same."""
+    plan = ScanPlan(
+        secret=SECRET, topics=tuple(sorted(set(contract.it.legs.values()))), legs=len(contract.it.legs), lag_of_one_in=1
+    )
+    planted, nothing = _canaries_of(contract), WorldTopic(fetch=_no_fetch, slices=(), contract=contract.it, index=None)
+    return scan_by_hash(
+        nothing, _NoRows(), planted, legs=contract.it.legs, known_elsewhere=(), offsets=len(plan.topics)
+    ).scan.canaries
+
+
+class _NoRows:
+    """A ledger's side without a row."""
+
+    def summaries(self, plan: ScanPlan) -> Frame:
+        return Frame(lambda: list(summarise_rows([], plan)))
+
+    def rows_of(self, plan: ScanPlan, key_hashes: Numbers, places: Numbers) -> Sequence[Row]:
+        return ()
+
+
+def _no_fetch(topic_partition: TopicPartition, offset: int, read_committed: bool) -> Any:
+    raise AssertionError("nothing is fetched of no slices")
+
+
+def _long_way(given: _Given) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
+    """By what Spark's tasks run, with all that stands between them."""
+    contract, cut, slices = given.contract, given.cut, given.slices
+    read = scan_by_hash(
+        WorldTopic(fetch=given.connections.fetch, slices=slices, contract=contract, index=None),
+        WorldRows(
+            ledger=given.ledger,
+            ledger_slice=cut.ledger_slice,
+            with_time=contract.ledger.columns.written_at is not None,
+        ),
+        _canaries_of(_ByFingerprint(contract)),
+        legs=contract.legs,
+        known_elsewhere=given.known,
+        offsets=sum(len(part.readable) for part in slices),
+        possible_ms=real._possible(contract, cut, given.previous),
+        lag_of=real._lag_of(contract),
+        read_before=partial(read_before, given.index_to) if given.index_to else None,
+    )
+    order = {(part.offsets.topic, part.offsets.partition): place for place, part in enumerate(cut.topic_slices)}
+    census = sorted((one.census for one in read.walked), key=lambda one: order[one.topic, one.partition])
+    return read.scan, tuple(census)

@@ -1,0 +1,208 @@
+"""The one place where stand-ins take the place of what is outside of the rules.
+
+SIMULATED are the modules whose functions run for real. In each of them, every name that is bound to a function of the
+store is bound to the stand-in of that name; what reaches a cluster, a ledger or Spark is named here module by module.
+"""
+
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from datetime import datetime
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+from tallystick.contract.change import refuse_other_books
+from tallystick.judging import canaries
+from tallystick.pipeline.sources import Sources
+from tests.simulator.standins import alert_functions, cluster, key_index, plan_functions, run_functions, scan
+from tests.simulator.standins.frame import Frame, Inline
+
+STORE_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    name: function
+    for module in (run_functions, alert_functions, plan_functions)
+    for name, function in vars(module).items()
+    if isinstance(function, FunctionType) and function.__module__ == module.__name__ and not name.startswith("_")
+}
+"""By the name that both the real function and its stand-in have."""
+
+SIMULATED = (
+    "tallystick.pipeline.make_cut",
+    "tallystick.pipeline.sources",
+    "tallystick.pipeline.lookups",
+    "tallystick.pipeline.investigate",
+    "tallystick.pipeline.run_history",
+    "tallystick.pipeline.read_cluster_state",
+    "tallystick.pipeline.deliver_alerts",
+    "tallystick.store.runs.close_store",
+    "tallystick.kafka_cluster.snapshot",
+    "tallystick_spark.matching.hash_scan",
+    "tallystick_spark.readers.log_reader",
+    "tallystick_spark.reconcile_app",
+)
+
+
+class CurrentWorld:
+    """The world whose schedule is played. One at a time in a process."""
+
+    it: Any = None
+    runs: int = 0
+
+
+EACH_RULE_IN = 500
+"""Planted cases of each rule take ten times as long as all else of a run, and know nothing of the world."""
+
+
+def _connections(*names: str, **ids: str) -> Any:
+    return CurrentWorld.it
+
+
+@contextmanager
+def _open_both_sides(engine: Any, contract: Any, connections: Any) -> Iterator[Sources]:
+    world = CurrentWorld.it
+    with world.open_ledger(engine, contract) as ledger:
+        yield Sources(contract=contract, admin=world.admin, ledger=ledger, server_proofs=())
+
+
+def _nothing(*arguments: Any, **named: Any) -> None:
+    pass
+
+
+def _made_under(engine: Any, contract: Any, cut_n: int) -> Any:
+    return contract
+
+
+def _next_firing(schedule: str, after: datetime) -> datetime:
+    """Of the simulator's own schedule, which is hourly: croniter takes longer than all the rest of a cut."""
+    from datetime import timedelta
+
+    return after + timedelta(hours=1)
+
+
+def _refuse_other_books(before: Any, after: Any, **named: Any) -> None:
+    """What is one object differs in no field."""
+    if before is not after:
+        refuse_other_books(before, after, **named)
+
+
+def _missed_canaries(evidence: Any, scan: Any) -> tuple[str, ...]:
+    """What the scan must tell of planted copies, in each run; what the rules must, in one of EACH_RULE_IN runs."""
+    CurrentWorld.runs += 1
+    if CurrentWorld.runs % EACH_RULE_IN == 1:
+        return canaries.missed_canaries(evidence, scan)
+    return tuple(canaries._missed_by_the_scan(evidence.contract, scan))
+
+
+class _NoFiles:
+    """Stands for shutil: what was written by an attempt of that number before is gone."""
+
+    @staticmethod
+    def rmtree(folder: Path, ignore_errors: bool = False) -> None:
+        key_index.forget(folder)
+
+
+def _always(*arguments: Any) -> bool:
+    return True
+
+
+def _no_file(*arguments: Any) -> Any:
+    return nullcontext()
+
+
+OUTSIDE: dict[str, dict[str, Any]] = {
+    "tallystick.pipeline.make_cut": {
+        "open_both_sides": _open_both_sides,
+        "read_topic_snapshot": cluster.read_topic_snapshot,
+        "read_offsets_at": cluster.read_offsets_at,
+        "next_firing": _next_firing,
+    },
+    "tallystick.pipeline.sources": {
+        "open_both_sides": _open_both_sides,
+        "read_topic_snapshot": cluster.read_topic_snapshot,
+        "fetchers": cluster.fetchers,
+        "open_admin": cluster.open_admin,
+    },
+    "tallystick.pipeline.lookups": {
+        "read_topic_snapshot": cluster.read_topic_snapshot,
+        "read_open_transactions": cluster.read_open_transactions,
+    },
+    "tallystick.pipeline.run_history": {"readable_indexes": key_index.readable_indexes},
+    "tallystick.kafka_cluster.snapshot": {
+        "read_topic_snapshot": cluster.read_topic_snapshot,
+        "read_open_transactions": cluster.read_open_transactions,
+        "read_topic_settings": cluster.read_topic_settings,
+        "read_broker_settings": cluster.read_broker_settings,
+        "fetchers": cluster.fetchers,
+    },
+    "tallystick_spark.matching.hash_scan": {
+        "DataFrame": Frame,
+        "ThreadPoolExecutor": Inline,
+        "new_secret": lambda: scan.SECRET,
+    },
+    "tallystick_spark.readers.log_reader": {"IndexWriter": key_index.IndexWriter},
+    "tallystick_spark.reconcile_app": {
+        "open_store": _connections,
+        "open_both_sides": _open_both_sides,
+        "connections_from_environment": _connections,
+        "kafka_from_environment": _connections,
+        "open_admin": cluster.open_admin,
+        "fetcher": cluster.fetcher,
+        "artifacts_folder": lambda: Path("/artifacts"),
+        "private_folder": _nothing,
+        "shutil": _NoFiles,
+        "seal": key_index.seal,
+        "delete_expired": key_index.delete_expired,
+        "new_seed": lambda: 1,
+        "breaks_file": _no_file,
+        "announce": _nothing,
+        "ThreadPoolExecutor": Inline,
+        "reads_log": _always,
+        "scan_cut": scan.scan_cut,
+        "missed_canaries": _missed_canaries,
+        "refuse_other_books": _refuse_other_books,
+    },
+}
+"""Module, name, stand-in."""
+
+
+def simulated_modules() -> list[ModuleType]:
+    return [importlib.import_module(name) for name in SIMULATED]
+
+
+def real_store_functions(module: ModuleType) -> dict[str, Any]:
+    """Names of a module that are bound to functions of the store."""
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, FunctionType)
+        and value.__module__.startswith("tallystick.store.")
+        and value.__module__ != module.__name__
+    }
+
+
+def substitutes() -> list[tuple[ModuleType, str, Any]]:
+    """All that is bound anew: module, name, stand-in. Raises KeyError where a function of the store has none."""
+    bound: list[tuple[ModuleType, str, Any]] = []
+    for module in simulated_modules():
+        named = real_store_functions(module).keys() - OUTSIDE.get(module.__name__, {}).keys()
+        bound += [(module, name, STORE_FUNCTIONS[name]) for name in sorted(named)]
+    for module_name, names in OUTSIDE.items():
+        module = importlib.import_module(module_name)
+        bound += [(module, name, stand_in) for name, stand_in in names.items()]
+    close_store = importlib.import_module("tallystick.store.runs.close_store")
+    bound.append((close_store, "attempts_at", run_functions.attempts_at))
+    return bound
+
+
+@contextmanager
+def stand_ins() -> Iterator[None]:
+    """For the length of a block the product asks the world."""
+    before = []
+    for module, name, stand_in in substitutes():
+        before.append((module, name, getattr(module, name)))
+        setattr(module, name, stand_in)
+    try:
+        yield
+    finally:
+        for module, name, real in reversed(before):
+            setattr(module, name, real)

@@ -1,0 +1,169 @@
+"""What is true: each copy of money that was ever written on either side, and what became of it.
+
+Kept by the world's own steps. Nothing here is computed by the product, nor read from what it stored.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from tallystick.model.offsets import TopicPartition
+from tests.simulator.world.broker import Broker
+from tests.simulator.world.database import Database, Row
+
+VISIBLE = ("committed", "plain")
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """What one leg of one payment is."""
+
+    match_key: str
+    transaction_key: str
+    leg: str
+    amount_minor: int
+    currency: str
+
+
+@dataclass(slots=True)
+class EventFact:
+    """One record. outcome: open, committed, aborted, plain; or lost, where the log was cut back below it.
+
+    by: who wrote it: service, repair, hand. visible_at: since when a reader may see it. readable: is it an event?
+    """
+
+    money: Money
+    place: TopicPartition
+    topic_id: str
+    offset: int
+    written_at: datetime
+    outcome: str
+    by: str = "service"
+    visible_at: datetime | None = None
+    readable: bool = True
+    negated: bool = False
+    bled: bool = False
+
+    @property
+    def visible(self) -> bool:
+        return self.outcome in VISIBLE
+
+
+@dataclass(slots=True)
+class RowFact:
+    """One row of the ledger. gone_at: since when it does not stand any more. touched: when its version changed."""
+
+    money: Money
+    row_id: int
+    visible_at: datetime
+    by: str = "service"
+    gone_at: datetime | None = None
+    touched: list[datetime] = field(default_factory=list)
+    changed: list[tuple[datetime, Money]] = field(default_factory=list)
+    xid: int = 0
+    written_xid: int | None = None
+    odd_id: bool = False
+
+    @property
+    def stands(self) -> bool:
+        return self.gone_at is None
+
+
+@dataclass
+class Truth:
+    """events, rows: all that ever were, in the order in which they were written. happened: what a story tells."""
+
+    events: list[EventFact] = field(default_factory=list)
+    rows: dict[int, RowFact] = field(default_factory=dict)
+    open_events: list[EventFact] = field(default_factory=list)
+    written_by: dict[int, str] = field(default_factory=dict)
+    losses: list[tuple[datetime, str, TopicPartition | None, int]] = field(default_factory=list)
+    """When, what kind of thing, where, up to or from which offset: retained, truncated, recreated, restored."""
+    baseline_at: datetime | None = None
+    baseline_offsets: dict[TopicPartition, int] = field(default_factory=dict)
+    baseline_rows: frozenset[int] = frozenset()
+
+    def event_written(self, fact: EventFact) -> None:
+        self.events.append(fact)
+        if fact.outcome == "open":
+            self.open_events.append(fact)
+        elif fact.visible:
+            fact.visible_at = fact.written_at
+
+    def look_at_log(self, broker: Broker, now: datetime) -> None:
+        """Which open events have ended since."""
+        still = []
+        for fact in self.open_events:
+            log = broker.partitions.get(fact.place)
+            if log is None or log.topic_id != fact.topic_id or fact.offset >= log.end:
+                fact.outcome = "lost"
+                continue
+            if fact.offset < log.log_start:
+                continue
+            fact.outcome = log.outcome_of(fact.offset)
+            if fact.outcome == "open":
+                still.append(fact)
+            elif fact.visible:
+                fact.visible_at = now
+        self.open_events = still
+
+    def log_cut(self, place: TopicPartition, topic_id: str, end: int) -> None:
+        """An unclean election took what lies from there on."""
+        for fact in self.events:
+            if fact.place == place and fact.topic_id == topic_id and fact.offset >= end and fact.outcome != "lost":
+                fact.outcome = "lost"
+        self.open_events = [fact for fact in self.open_events if fact.outcome == "open"]
+
+    def reopened(self, place: TopicPartition, open_since: Mapping[int, int], broker: Broker) -> None:
+        """Markers were cut away: what they had ended is open again."""
+        log = broker.partitions[place]
+        for fact in self.events:
+            if fact.place == place and fact.topic_id == log.topic_id and log.log_start <= fact.offset < log.end:
+                now = log.outcome_of(fact.offset)
+                if now == "open" and fact.outcome != "open":
+                    fact.outcome, fact.visible_at = "open", None
+                    self.open_events.append(fact)
+
+    def look_at_ledger(self, database: Database, now: datetime) -> None:
+        """What rows came, changed and went."""
+        for row_id, row in database.rows.items():
+            known = self.rows.get(row_id)
+            if known is None or known.gone_at is not None and known.written_xid != row.written_xid:
+                self.rows[row_id] = _fact_of(row, now, self.written_by.get(row_id, "service"))
+                continue
+            known.gone_at = None
+            if known.xid != row.xid:
+                known.xid = row.xid
+                known.touched.append(now)
+                if _money_of(row) != known.money:
+                    known.changed.append((now, known.money))
+                    known.money = _money_of(row)
+        for row_id, known in self.rows.items():
+            if known.gone_at is None and row_id not in database.rows:
+                known.gone_at = now
+
+    def events_of(self, match_key: str) -> list[EventFact]:
+        return [fact for fact in self.events if fact.readable and fact.money.match_key == match_key]
+
+    def rows_of(self, match_key: str) -> list[RowFact]:
+        return [fact for fact in self.rows.values() if fact.money.match_key == match_key]
+
+    def keys(self) -> Iterator[str]:
+        """Every match key that was ever written on either side."""
+        seen: dict[str, None] = {}
+        for fact in self.events:
+            if fact.readable:
+                seen.setdefault(fact.money.match_key)
+        for row in self.rows.values():
+            seen.setdefault(row.money.match_key)
+        yield from seen
+
+
+def _money_of(row: Row) -> Money:
+    return Money(row.match_key, row.transaction_key, row.leg, row.amount_minor, row.currency)
+
+
+def _fact_of(row: Row, now: datetime, by: str) -> RowFact:
+    return RowFact(
+        money=_money_of(row), row_id=row.row_id, visible_at=now, by=by, xid=row.xid, written_xid=row.written_xid
+    )

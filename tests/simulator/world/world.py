@@ -1,0 +1,137 @@
+"""All of it together: clock, broker, ledger, store, and the truth about what happened in them."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from tallystick.contract.contract import Contract
+from tallystick.kafka_log.fetch import Fetch
+from tallystick.model.offsets import TopicPartition
+from tests.simulator.standins import key_index
+from tests.simulator.standins.cluster import WorldAdmin, fetcher
+from tests.simulator.standins.ledger import WorldLedger
+from tests.simulator.standins.names import name_of
+from tests.simulator.standins.run_functions import earlier_rows_before, ledger_rows_by_slice
+from tests.simulator.standins.store import Store
+from tests.simulator.world.batches import Record
+from tests.simulator.world.broker import Broker, Producer
+from tests.simulator.world.clock import Clock
+from tests.simulator.world.config import Config
+from tests.simulator.world.database import Database, Row
+from tests.simulator.world.interleaving import Interleaving
+from tests.simulator.world.truth import EventFact, Money, Truth
+
+
+@dataclass(kw_only=True)
+class World:
+    """One world of one schedule. contracts: all that reconcile these books."""
+
+    config: Config
+    contracts: tuple[Contract, ...]
+    clock: Clock = field(default_factory=Clock)
+    point: Interleaving = field(default_factory=Interleaving)
+    broker: Broker = field(default_factory=Broker)
+    database: Database = field(default_factory=Database)
+    truth: Truth = field(default_factory=Truth)
+    told: list[str] = field(default_factory=list)
+    """The story, a line for each thing that happened."""
+    ledger_down: bool = False
+
+    def __post_init__(self) -> None:
+        key_index.FOLDERS.by_path.clear()
+        self.store = Store(clock=self.clock, point=self.point)
+        self.admin = WorldAdmin(broker=self.broker, point=self.point)
+        self.fetch: Fetch = fetcher(self.admin)
+        for topic in self.contract.topics:
+            self.broker.create_topic(topic, self.config.partitions)
+
+    @property
+    def contract(self) -> Contract:
+        return self.contracts[0]
+
+    @property
+    def kafka(self) -> "World":
+        """As an executor's connections have it."""
+        return self
+
+    ledger_dsn = poster_dsn = "world"
+
+    def tell(self, line: str) -> None:
+        self.told.append(f"{self.clock.now:%d %H:%M:%S}  {line}")
+
+    @contextmanager
+    def open_ledger(self, engine: Any, contract: Contract) -> Iterator[WorldLedger]:
+        self.point.reached("ledger.open")
+        name = name_of(contract)
+        yield WorldLedger(
+            database=self.database,
+            ledger=contract.ledger,
+            key_is_unique=self.config.key_is_unique,
+            point=self.point,
+            read_before=lambda n: ledger_rows_by_slice(self.store, name, n),
+            counted_before=lambda n: earlier_rows_before(self.store, name, n),
+        )
+
+    def place(self, leg: str, number: int) -> TopicPartition:
+        return TopicPartition(topic=self.contract.legs[leg], partition=number % self.config.partitions)
+
+    def publish(
+        self, producer: Producer | None, place: TopicPartition, money: Money, *, by: str, session: str, **odd: Any
+    ) -> EventFact:
+        """An event, in the producer's transaction or outside of any."""
+        value = odd.get("value") or value_of(money)
+        headers = [("session", session.encode()), *odd.get("headers", ())]
+        record = Record(money.transaction_key.encode(), value, self.clock.now_ms, headers)
+        if producer is None:
+            offset = self.broker.write_plain(place, [record])
+        else:
+            offset = self.broker.write(producer, place, [record], now_ms=self.clock.now_ms)
+        fact = EventFact(
+            money=money,
+            place=place,
+            topic_id=self.broker.partitions[place].topic_id,
+            offset=offset,
+            written_at=self.clock.now,
+            outcome="plain" if producer is None else "open",
+            by=by,
+            readable=odd.get("readable", True),
+        )
+        self.truth.event_written(fact)
+        return fact
+
+    def post(self, writer: str, money: Money, *, by: str, written_xid: int | None = None) -> int:
+        """A row, in a transaction of the ledger."""
+        row = Row(
+            row_id=0,
+            match_key=money.match_key,
+            transaction_key=money.transaction_key,
+            leg=money.leg,
+            amount_minor=money.amount_minor,
+            currency=money.currency,
+            written_ms=self.clock.now_ms,
+            written_xid=written_xid,
+        )
+        row_id = self.database.insert(writer, row)
+        self.truth.written_by[row_id] = by
+        return row_id
+
+    def look(self) -> None:
+        """Let the truth see what has become of both sides."""
+        self.truth.look_at_log(self.broker, self.clock.now)
+        self.truth.look_at_ledger(self.database, self.clock.now)
+
+
+def value_of(money: Money) -> bytes:
+    """The event's JSON, by the contract's default names."""
+    return json.dumps(
+        {
+            "event_id": money.match_key,
+            "payment_id": money.transaction_key,
+            "leg": money.leg,
+            "amount_minor": money.amount_minor,
+            "currency": money.currency,
+            "occurred_at": "2026-03-01T00:00:00Z",
+        }
+    ).encode()
