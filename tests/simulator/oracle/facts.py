@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tests.simulator.world.config import Config
-from tests.simulator.world.truth import EventFact, RowFact, Truth
+from tests.simulator.world.truth import EventFact, Money, RowFact, Truth
 
 
 @dataclass(frozen=True)
 class KeyFacts:
-    """One key's copies. events: visible ones that stood on the log once, reversals left out. lost: cut away since.
+    """One key's copies. events: visible ones that stood on the log once, reversals left out. lost: cut away since,
+    or their marker was.
 
     hidden: aborted or still open. rows: that stand. gone: that stood once.
     """
@@ -27,13 +28,19 @@ class KeyFacts:
     def copies(self) -> Sequence[EventFact | RowFact]:
         return (*self.events, *self.lost, *self.rows, *self.gone)
 
+    def _pairs(self) -> list[tuple[Money, Money]]:
+        """Each event beside each row, as it says now and as it said once."""
+        rows = [*self.rows, *self.gone]
+        said = [money for row in rows for money in (row.money, *(before for _, before in row.changed))]
+        return [(event.money, money) for event in (*self.events, *self.lost) for money in said]
+
     @property
     def amounts_differ(self) -> bool:
-        return any(e.money.amount_minor != r.money.amount_minor for e in self.events for r in (*self.rows, *self.gone))
+        return any(event.amount_minor != row.amount_minor for event, row in self._pairs())
 
     @property
     def currencies_differ(self) -> bool:
-        return any(e.money.currency != r.money.currency for e in self.events for r in (*self.rows, *self.gone))
+        return any(event.currency != row.currency for event, row in self._pairs())
 
     @property
     def last_change(self) -> datetime:
@@ -55,7 +62,7 @@ def facts_of(truth: Truth, match_key: str, *, before: datetime | None = None) ->
     return KeyFacts(
         match_key=match_key,
         events=tuple(one for one in events if one.visible and there(one.visible_at)),
-        lost=tuple(one for one in events if one.outcome == "lost" and one.visible_at),
+        lost=tuple(one for one in events if one.once_visible and not one.visible),
         aborted=tuple(one for one in events if one.outcome == "aborted"),
         open=tuple(one for one in events if one.outcome == "open" or (one.visible and not there(one.visible_at))),
         rows=tuple(one for one in rows if there(one.visible_at) and (one.stands or not there(one.gone_at))),

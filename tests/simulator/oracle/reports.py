@@ -12,7 +12,7 @@ Claim = Callable[[KeyFacts, Config], bool]
 
 
 def _missing_in_ledger(facts: KeyFacts, config: Config) -> bool:
-    return len(facts.rows) + len(facts.gone) < len(facts.events) + len(facts.lost)
+    return len(facts.rows) < len(facts.events) + len(facts.lost)
 
 
 def _missing_in_topic(facts: KeyFacts, config: Config) -> bool:
@@ -24,7 +24,7 @@ def _phantom_in_ledger(facts: KeyFacts, config: Config) -> bool:
 
 
 def _phantom_in_topic(facts: KeyFacts, config: Config) -> bool:
-    return len(facts.rows) + len(facts.gone) < len(facts.events) + len(facts.lost)
+    return len(facts.rows) < len(facts.events) + len(facts.lost)
 
 
 def _duplicate_in_topic(facts: KeyFacts, config: Config) -> bool:
@@ -77,10 +77,12 @@ def why_not_so(found: Break, truth: Truth, config: Config, *, run_began: datetim
     before = facts_of(truth, found.match_key, before=run_began)
     after = facts_of(truth, found.match_key)
     if not claim(before, config) and not claim(after, config):
+        if any(one.gone_before_books for one in after.events):
+            return None
         return f"{found.break_class} of {found.match_key}: {told(after)}"
     if name.startswith("missing") and before.copies:
-        first = min(one.visible_at for one in before.copies if one.visible_at)
-        if run_began - first < grace:
+        first = min((one.visible_at for one in before.copies if one.visible_at), default=None)
+        if first is not None and run_began - first < grace:
             return f"{found.break_class} of {found.match_key} within its grace: written {first:%H:%M:%S}"
     return None
 

@@ -81,6 +81,8 @@ def truncate(services: Services, a: int, b: int) -> None:
 
 def recreate(services: Services, a: int, b: int) -> None:
     topic = services.world.contract.topics[0]
+    if services.world.truth.baseline_at is None:
+        return
     services.world.tell(f"topic {topic} is deleted and created again")
     services.world.broker.create_topic(topic, services.world.config.partitions)
     services.world.truth.losses.append((services.world.clock.now, "recreated", None, 0))

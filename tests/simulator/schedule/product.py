@@ -53,6 +53,8 @@ class Product:
     pending: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
     kill_at: int | None = None
     seen: set[tuple[str, int]] = field(default_factory=set)
+    last_doubts: dict[str, int] = field(default_factory=dict)
+    """By contract: how many doubts its newest run had."""
 
     def window(self) -> None:
         """Up to the next full hour: settle, cut, judge, tell, for each contract."""
@@ -132,8 +134,9 @@ class Product:
         if run is not None and (name, n) not in self.seen:
             self.seen.add((name, n))
             result = run.result
+            self.last_doubts[name] = len(result.doubts)
             if run.cut.is_baseline:
-                self.world.truth.baseline_at = run.cut.now_utc
+                self.world.truth.books_begin(self.world.broker, run.cut.now_utc)
             self.world.tell(
                 f"{name}/{n}: {result.verdict} rows={result.figures.topic_rows}/{result.figures.ledger_rows}"
                 f" breaks={[f'{one.break_class} {one.match_key}' for one in result.breaks]}"

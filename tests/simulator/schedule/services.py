@@ -44,7 +44,10 @@ class Services:
 
     def producer(self, side: str, who: int) -> Producer:
         name = f"{side}-{who % WHO}"
-        return self.world.broker.producers.get(name) or self.world.broker.init(name, now_ms=self.world.clock.now_ms)
+        known = self.world.broker.producers.get(name)
+        if known is None or known.forgotten:
+            return self.world.broker.init(name, now_ms=self.world.clock.now_ms)
+        return known
 
     def write(self, first_side: bool, who: int, money: Money, *, partition: int, by: str = "service") -> None:
         """One copy on one side, in that side's transaction number `who`."""

@@ -42,7 +42,8 @@ class EventFact:
     visible_at: datetime | None = None
     readable: bool = True
     negated: bool = False
-    bled: bool = False
+    once_visible: bool = False
+    gone_before_books: bool = False
 
     @property
     def visible(self) -> bool:
@@ -83,12 +84,22 @@ class Truth:
     baseline_offsets: dict[TopicPartition, int] = field(default_factory=dict)
     baseline_rows: frozenset[int] = frozenset()
 
+    def books_begin(self, broker: Broker, now: datetime) -> None:
+        """The baseline of the contract: what is gone by now, nobody will ever know of."""
+        self.baseline_at = now
+        for fact in self.events:
+            fact.gone_before_books = not self.stands_on_log(fact, broker)
+
+    def stands_on_log(self, fact: EventFact, broker: Broker) -> bool:
+        log = broker.partitions.get(fact.place)
+        return log is not None and log.topic_id == fact.topic_id and log.log_start <= fact.offset < log.end
+
     def event_written(self, fact: EventFact) -> None:
         self.events.append(fact)
         if fact.outcome == "open":
             self.open_events.append(fact)
         elif fact.visible:
-            fact.visible_at = fact.written_at
+            fact.visible_at, fact.once_visible = fact.written_at, True
 
     def look_at_log(self, broker: Broker, now: datetime) -> None:
         """Which open events have ended since."""
@@ -104,7 +115,7 @@ class Truth:
             if fact.outcome == "open":
                 still.append(fact)
             elif fact.visible:
-                fact.visible_at = now
+                fact.visible_at, fact.once_visible = now, True
         self.open_events = still
 
     def log_cut(self, place: TopicPartition, topic_id: str, end: int) -> None:
