@@ -109,6 +109,10 @@ class Oracle:
         doubts = self.doubted.get(name, ())
         if wrong.absence and any(one in LOST_UNREAD for _, one in doubts):
             return True
+        if wrong.absence and self.world.truth.gone_unread and any(
+            one is Doubt.PARTNER_NOT_SETTLED and when >= at for when, one in doubts
+        ):
+            return True
         if wrong.kind in ("amount", "currency") and any(
             one in LOST_UNREAD and when >= event.visible_at
             for when, one in doubts
@@ -118,7 +122,27 @@ class Oracle:
             return True
         if any(row.odd_id for row in facts.rows) and any(one is Doubt.LEDGER_REWRITTEN for _, one in doubts):
             return True
+        if wrong.kind.endswith("twice") and self._read_in_part(name, facts):
+            return True
         return any(one in SEEN_IN_PART and when >= at for when, one in doubts)
+
+    def _read_in_part(self, name: str, facts: KeyFacts) -> bool:
+        """Did a run say that it lost offsets, after an event that no cut has read?"""
+        cuts = [row.cut for row in self.world.store.of(name).cuts]
+        unread = [
+            one
+            for one in facts.events
+            if not any(
+                (part := cut.slice_of(one.place)) is not None
+                and part.snapshot.topic_id == one.topic_id
+                and part.readable.kafka_offset_start <= one.offset < part.readable.kafka_offset_end
+                for cut in cuts
+            )
+        ]
+        doubts = self.doubted.get(name, ())
+        return any(
+            one in LOST_UNREAD and event.visible_at and when >= event.visible_at for event in unread for when, one in doubts
+        )
 
     def _lies_before_the_books(self, facts: KeyFacts, wrong: Wrong) -> bool:
         """A key all of whose copies but one are older than the contract; of two that came since, one is too many."""
@@ -128,8 +152,12 @@ class Oracle:
         if wrong.kind in ("origin twice", "follower twice"):
             of_topic = (wrong.kind == "origin twice") == self.world.config.topic_first
             if of_topic:
-                known = [one for one in facts.events if self.world.truth.stands_on_log(one, self.world.broker)]
-                return len([*known, *(one for one in facts.events if _since(one, began) and one not in known)]) < 2
+                if not any(_since(one, began) for one in facts.events):
+                    return True
+                before = [one for one in facts.events if not _since(one, began)]
+                known = any(self.world.truth.stands_on_log(one, self.world.broker) for one in before)
+                known = known and any(row.visible_at <= began for row in facts.rows)
+                return len(facts.events) - len(before) + known < 2
             return not any(_since(one, began) for one in facts.rows)
         return any(one.visible_at is not None and one.visible_at <= began for one in facts.copies)
 

@@ -55,6 +55,7 @@ def retain(services: Services, a: int, b: int) -> None:
         log.retain_from(target)
         services.world.tell(f"retention takes {log.place} up to {log.log_start}")
         services.world.truth.losses.append((services.world.clock.now, "retained", log.place, log.log_start))
+        services.world.truth.retained(services.world.broker)
 
 
 def retain_all(services: Services, a: int, b: int) -> None:

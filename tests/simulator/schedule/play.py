@@ -1,11 +1,14 @@
 """Plays a schedule: step after step, each of which does nothing where it cannot be done."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
+from tallystick.contract.contract import Contract
 from tallystick.kafka_log.batch_header import Marker
+from tallystick.model.run_result import RunResult
 from tests.simulator.oracle.clauses import Oracle, Violation
 from tests.simulator.schedule.ledger_steps import LEDGER_STEPS
 from tests.simulator.schedule.log_steps import LOG_STEPS
@@ -48,6 +51,7 @@ class Play:
     services: Services = field(init=False)
     product: Product = field(init=False)
     oracle: Oracle = field(init=False)
+    reached: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         config = self.schedule.config
@@ -58,7 +62,7 @@ class Play:
         self.world = World(config=config, contracts=contracts)
         self.services = Services(self.world)
         self.oracle = Oracle(self.world)
-        self.product = Product(self.world, self.oracle.judged)
+        self.product = Product(self.world, self._judged)
 
     def all(self) -> list[Violation]:
         """From the first step to the last quiet window."""
@@ -67,6 +71,8 @@ class Play:
             self.do(step)
         self.quiet_down()
         self.oracle.over(self.product)
+        self.reached.update(f"refusal {one.partition(':')[0]}" for one in self.product.failed)
+        self.reached.update(f"step {step.name}" for step in self.schedule.steps)
         return self.oracle.violations
 
     def quiet_down(self) -> None:
@@ -92,6 +98,18 @@ class Play:
                 for _ in range(len(services.due())):
                     services.carry(0, 0, 0)
                     services.end_carrying(0, commit=True)
+
+    @property
+    def windows(self) -> int:
+        return len(self.product.seen)
+
+    def _judged(self, contract: Contract, result: RunResult) -> None:
+        self.reached.update(f"break {one.break_class}" for one in result.breaks)
+        self.reached.update(f"doubt {one.doubt}" for one in result.doubts)
+        self.reached.update(f"notice {one.notice}" for one in result.notices)
+        self.reached.update(f"reason {one.reason.code.name}" for one in result.items)
+        self.reached[f"verdict {result.verdict}"] += 1
+        self.oracle.judged(contract, result)
 
     def do(self, step: Do) -> None:
         if step.name == "window":

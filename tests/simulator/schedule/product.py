@@ -49,6 +49,8 @@ class Product:
     judged: Callable[[Contract, RunResult], None]
     stopped: list[str] = field(default_factory=list)
     """What ended an attempt that nothing from outside had ended."""
+    failed: list[str] = field(default_factory=list)
+    """What ended an attempt, whatever it was."""
     receiver: Receiver = field(default_factory=lambda: Receiver("file:alerts.jsonl"))
     pending: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
     kill_at: int | None = None
@@ -84,8 +86,10 @@ class Product:
                 return
             except Killed as killed:
                 self.world.tell(f"the run is killed at {killed}")
+                self.failed.append(f"Killed at {killed}")
             except TallystickError as error:
                 self.world.tell(f"the run fails: {type(error).__name__}: {error}")
+                self.failed.append(type(error).__name__)
                 if not error.retryable:
                     self.stopped.append(f"{type(error).__name__}: {error}")
                     return

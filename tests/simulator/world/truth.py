@@ -81,14 +81,22 @@ class Truth:
     losses: list[tuple[datetime, str, TopicPartition | None, int]] = field(default_factory=list)
     """When, what kind of thing, where, up to or from which offset: retained, truncated, recreated, restored."""
     baseline_at: datetime | None = None
-    baseline_offsets: dict[TopicPartition, int] = field(default_factory=dict)
-    baseline_rows: frozenset[int] = frozenset()
+    gone_unread: bool = False
+    """Has retention taken, since the books began, what stood on the log then?"""
 
     def books_begin(self, broker: Broker, now: datetime) -> None:
         """The baseline of the contract: what is gone by now, nobody will ever know of."""
         self.baseline_at = now
         for fact in self.events:
             fact.gone_before_books = not self.stands_on_log(fact, broker)
+
+    def retained(self, broker: Broker) -> None:
+        """Retention has taken something."""
+        began = self.baseline_at
+        self.gone_unread |= began is not None and any(
+            fact.written_at <= began and not fact.gone_before_books and not self.stands_on_log(fact, broker)
+            for fact in self.events
+        )
 
     def stands_on_log(self, fact: EventFact, broker: Broker) -> bool:
         log = broker.partitions.get(fact.place)

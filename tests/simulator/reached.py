@@ -1,0 +1,68 @@
+"""What a run of schedules must have reached, how often it did, and what cannot be reached yet."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from tallystick.model.finding_names import BreakClass, Doubt, Notice
+from tallystick.model.item_reason import ReasonCode
+
+AT_LEAST = 10
+
+NOT_YET: Mapping[str, str] = {
+    "break misrouted_in_topic": "no service writes an event under another leg's topic yet",
+    "break row_without_key": "no row without a key is written yet",
+    "break foreign_in_topic": "no contract names what is foreign to it yet",
+    "break out_of_order_in_topic": "a contract with a sequence is matched pair by pair, which needs Spark",
+    "break lost_acknowledged_write": "no relay stores its acknowledgements yet",
+    "break compensated_twice": "no zombie of an executor from before fencing is drawn",
+    "break duplicate_in_ledger_compensated": "no contract posts into the ledger yet",
+    "break compensation_not_effective": "needs a published repair that does not stand; none is lost yet",
+    "break bled_into_transaction": "every broker here verifies transactions",
+    "doubt held_by_prepared_transaction": "no coordinator of two-phase commits on the topic's side yet",
+    "doubt unexplained_gap": "no log loses offsets in its middle",
+    "doubt readers_disagree": "Kafka's own client, the second reader, is not run",
+    "doubt forged_repair": "nobody forges the header of a repair yet",
+    "doubt log_compacted": "no topic compacts yet",
+    "doubt torn_cut": "needs bounds that move backwards while a run reads",
+    "doubt canary_missed": "a canary is missed only by a broken product",
+    "doubt key_index_lost": "nobody deletes the index's files yet",
+    "doubt row_ids_repeat": "row ids are unique here, by the database's word",
+    "notice representation_differs": "needs a contract that ignores the case of currencies: matched pair by pair",
+    "notice unfiltered_reader": "needs a consumer that reads aborted records as a habit",
+    "notice timestamp_skew": "all records are dated by the world's clock",
+    "notice host_clock_off": "all hosts have the world's clock",
+    "notice retention_overtakes": "retention takes at once, it announces nothing",
+    "notice promise_at_risk": "the cluster's settings are sound",
+    "reason WITHOUT_KEY": "as row_without_key",
+    "reason MISROUTED": "as misrouted_in_topic",
+    "reason IDLE_REVERSAL": "no contract posts into the ledger yet",
+    "reason INPUT_OUT_OF_SIGHT": "topic_to_topic is matched pair by pair, which needs Spark",
+    "reason BEYOND_EVERY_CUT": "needs a row that is written anew in every window",
+    "reason ACKNOWLEDGED_OFFSET_EXPIRED": "no relay stores its acknowledgements yet",
+    "reason LEGS_STRAYED": "no stray topics yet",
+    "reason UNKNOWN": "only what an older release has stored",
+    "reason PARTNER_UNREAD": "needs a partner in a cut that was closed unread, or in an unreadable record",
+    "reason TAKEN_BACK": "needs a reversal that was read again",
+}
+"""What is not reached, and why: each line is something to build."""
+
+
+def expected() -> list[str]:
+    """All that must be reached."""
+    every = [
+        *(f"break {one}" for one in BreakClass),
+        *(f"doubt {one}" for one in Doubt),
+        *(f"notice {one}" for one in Notice),
+        *(f"reason {one.name}" for one in ReasonCode),
+    ]
+    return [name for name in every if name not in NOT_YET]
+
+
+def missed(reached: Counter[str]) -> dict[str, int]:
+    """What was reached less often than it must, and how often."""
+    return {name: reached[name] for name in expected() if reached[name] < AT_LEAST}
+
+
+def reached_all_the_same(reached: Counter[str]) -> list[str]:
+    """Lines of NOT_YET that are not true any more."""
+    return sorted(name for name in NOT_YET if reached[name])
