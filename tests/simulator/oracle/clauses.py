@@ -76,6 +76,8 @@ class Oracle:
         """All that must hold once everything has ended and a few quiet windows were judged."""
         for sentence in product.stopped:
             self._violated("books never stop", sentence)
+        for sentence in self._effects():
+            self._violated("no effect twice", sentence)
         for contract in self.world.contracts:
             books = self.world.store.of(name_of(contract))
             if any(row.open for row in books.cuts):
@@ -87,6 +89,32 @@ class Oracle:
                 self._violated("what stands is wrong", sentence)
             for sentence in self._alerts(contract, product):
                 self._violated("alerts follow the books", sentence)
+
+    def read_again(self, differently: list[str]) -> None:
+        """A cut that is read again gives the same digest, while log and ledger are what they were."""
+        for sentence in differently:
+            self._violated("a cut reads the same again", sentence)
+
+    def _effects(self) -> Iterator[str]:
+        """No effect twice: each action published once, and none of what stood already."""
+        published: dict[str, int] = {}
+        for one in self.world.truth.events:
+            if one.by == "repair" and one.once_visible:
+                published[one.action_id] = published.get(one.action_id, 0) + 1
+        for action_id, times in published.items():
+            if times > 1:
+                yield f"action {action_id} published {times} times"
+        for one in self.world.truth.events:
+            if one.by != "repair" or not one.once_visible or one.negated:
+                continue
+            before = [
+                other
+                for other in self.world.truth.events_of(one.money.match_key)
+                if other is not one and not other.negated and not other.taken_back and other.visible
+                if other.visible_at and one.visible_at and other.visible_at < one.visible_at
+            ]
+            if before:
+                yield f"{one.money.match_key} was published again by us, {len(before)} stood before"
 
     def _violated(self, clause: str, sentence: str) -> None:
         self.violations.append(Violation(clause, sentence))

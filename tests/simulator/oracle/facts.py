@@ -57,7 +57,7 @@ def facts_of(truth: Truth, match_key: str, *, before: datetime | None = None) ->
     def there(at: datetime | None) -> bool:
         return at is not None and (before is None or at < before)
 
-    events = [one for one in truth.events_of(match_key) if not one.negated]
+    events = [one for one in truth.events_of(match_key) if not one.negated and not one.taken_back]
     rows = truth.rows_of(match_key)
     return KeyFacts(
         match_key=match_key,

@@ -7,6 +7,7 @@ import random
 
 from tests.simulator.schedule.ledger_steps import LEDGER_STEPS
 from tests.simulator.schedule.log_steps import LOG_STEPS
+from tests.simulator.schedule.people_steps import PEOPLE_STEPS
 from tests.simulator.schedule.play import Do, Schedule
 from tests.simulator.world.config import Config
 
@@ -36,14 +37,17 @@ def draw(seed: int, *, windows: int = WINDOWS) -> Schedule:
     config = _config(chance)
     mistakes = chance.sample(MISTAKES, chance.randint(0, 3))
     faults = chance.sample(FAULTS, chance.choice((0, 1, 1, 2, 2, 3)))
+    people = chance.sample(PEOPLE_STEPS, chance.choice((0, 0, 1, 2, 3)))
     around = chance.sample(RUN_FAULTS, chance.choice((0, 0, 1, 2)))
-    kinds = [*ORDINARY, *mistakes, *mistakes, *faults, *faults]
+    kinds = [*ORDINARY, *mistakes, *mistakes, *faults, *faults, *people, *people]
     steps = [_step(chance, "trade") for _ in range(chance.choice((0, 0, 1, 2)))]
     for _ in range(windows):
         steps += [_step(chance, chance.choice(kinds)) for _ in range(chance.choice((0, 1, 2, 3, 4, 6)))]
         if "meanwhile" in around and chance.random() < 0.3:
             late = _step(chance, chance.choice(kinds))
             steps.append(late._replace(at=chance.randint(1, QUESTIONS_OF_A_RUN)))
+        if "kill" in around and people and chance.random() < 0.2:
+            steps += [Do("kill", chance.randint(1, 40)), _step(chance, chance.choice(people))]
         if "kill" in around and chance.random() < 0.2:
             steps.append(Do("kill", chance.randint(1, QUESTIONS_OF_A_RUN)))
         steps.append(Do("window"))

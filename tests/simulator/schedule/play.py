@@ -13,6 +13,7 @@ from tests.simulator.oracle.clauses import Oracle, Violation
 from tests.simulator.schedule.ledger_steps import LEDGER_STEPS
 from tests.simulator.schedule.log_steps import LOG_STEPS
 from tests.simulator.schedule.money_steps import MONEY_STEPS, Step
+from tests.simulator.schedule.people_steps import PEOPLE_STEPS, People
 from tests.simulator.schedule.product import Product
 from tests.simulator.schedule.services import WHO, Services
 from tests.simulator.standins.seams import CurrentWorld
@@ -50,6 +51,7 @@ class Play:
     world: World = field(init=False)
     services: Services = field(init=False)
     product: Product = field(init=False)
+    people: People = field(init=False)
     oracle: Oracle = field(init=False)
     reached: Counter[str] = field(default_factory=Counter)
 
@@ -63,6 +65,7 @@ class Play:
         self.services = Services(self.world)
         self.oracle = Oracle(self.world)
         self.product = Product(self.world, self._judged)
+        self.people = People(self.services, self.product)
 
     def all(self) -> list[Violation]:
         """From the first step to the last quiet window."""
@@ -71,6 +74,7 @@ class Play:
             self.do(step)
         self.quiet_down()
         self.oracle.over(self.product)
+        self.oracle.read_again(self.people.reread_differently)
         self.reached.update(f"refusal {one.partition(':')[0]}" for one in self.product.failed)
         self.reached.update(f"step {step.name}" for step in self.schedule.steps)
         return self.oracle.violations
@@ -116,6 +120,11 @@ class Play:
             self.product.window()
         elif step.name == "kill":
             self.product.kill_at = 1 + step.a
+        elif step.name in PEOPLE_STEPS and self.product.kill_at is not None and step.a % 2:
+            self.world.point.begin([], self.product.kill_at)  # it is the person's process that is killed
+            self.product.kill_at = None
+            self._now(step)
+            self.world.point.end()
         elif step.at:
             self.product.pending.append((step.at, partial(self._now, step)))
         else:
@@ -124,7 +133,10 @@ class Play:
     def _now(self, step: Do) -> None:
         if not step.at:
             self.world.clock.go(5)
-        STEPS[step.name](self.services, step.a, step.b)
+        if step.name in PEOPLE_STEPS:
+            self.people.do(step.name, step.a, step.b)
+        else:
+            STEPS[step.name](self.services, step.a, step.b)
 
 
 def _end_what_hangs(world: World) -> None:

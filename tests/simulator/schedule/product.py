@@ -10,7 +10,9 @@ from tallystick.contract.contract import Contract
 from tallystick.model.errors import TallystickError
 from tallystick.model.run_result import RunResult
 from tallystick.pipeline import deliver_alerts, make_cut, sources
+from tallystick.store.runs.run_store import AttemptFenced
 from tallystick_spark import reconcile_app
+from tests.simulator.standins.executor import expire_transactions
 from tests.simulator.standins.names import name_of
 from tests.simulator.standins.run_functions import last_cut, open_cut, read_run
 from tests.simulator.world.interleaving import Killed
@@ -63,6 +65,7 @@ class Product:
         world = self.world
         end = self.next_end()
         world.clock.go_to(end)
+        expire_transactions(world)
         for contract in world.contracts:
             waiting, self.pending = self.pending, []
             kill_at, self.kill_at = self.kill_at, None
@@ -90,6 +93,8 @@ class Product:
             except TallystickError as error:
                 self.world.tell(f"the run fails: {type(error).__name__}: {error}")
                 self.failed.append(type(error).__name__)
+                if isinstance(error, AttemptFenced):
+                    return  # somebody closed the cut meanwhile
                 if not error.retryable:
                     self.stopped.append(f"{type(error).__name__}: {error}")
                     return

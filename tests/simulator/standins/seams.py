@@ -7,15 +7,18 @@ store is bound to the stand-in of that name; what reaches a cluster, a ledger or
 import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
+from tenacity import Retrying
+
 from tallystick.contract.change import refuse_other_books
 from tallystick.judging import canaries
 from tallystick.pipeline.sources import Sources
-from tests.simulator.standins import alert_functions, cluster, key_index, plan_functions, run_functions, scan
+from tests.simulator.standins import alert_functions, cluster, executor, key_index, plan_functions, run_functions, scan
 from tests.simulator.standins.frame import Frame, Inline
 
 STORE_FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -35,6 +38,15 @@ SIMULATED = (
     "tallystick.pipeline.read_cluster_state",
     "tallystick.pipeline.deliver_alerts",
     "tallystick.store.runs.close_store",
+    "tallystick.executor.draw_plan",
+    "tallystick.executor.execute_plan",
+    "tallystick.executor.publish_repairs",
+    "tallystick.executor.prove_repairs",
+    "tallystick.executor.progress_proof",
+    "tallystick.executor.progress_topic",
+    "tallystick.executor.effects.action_log",
+    "tallystick.executor.effects.publish_events",
+    "tallystick.kafka_log.committed_records",
     "tallystick.kafka_cluster.snapshot",
     "tallystick_spark.matching.hash_scan",
     "tallystick_spark.readers.log_reader",
@@ -74,8 +86,6 @@ def _made_under(engine: Any, contract: Any, cut_n: int) -> Any:
 
 def _next_firing(schedule: str, after: datetime) -> datetime:
     """Of the simulator's own schedule, which is hourly: croniter takes longer than all the rest of a cut."""
-    from datetime import timedelta
-
     return after + timedelta(hours=1)
 
 
@@ -125,6 +135,26 @@ OUTSIDE: dict[str, dict[str, Any]] = {
     "tallystick.pipeline.lookups": {
         "read_topic_snapshot": cluster.read_topic_snapshot,
         "read_open_transactions": cluster.read_open_transactions,
+    },
+    "tallystick.executor.draw_plan": {
+        "open_ledger": executor.open_ledger,
+        "read_source_rows": executor.read_source_rows,
+    },
+    "tallystick.executor.publish_repairs": {
+        "ensure_progress_topic": executor.ensure_progress_topic,
+        "Retrying": partial(Retrying, sleep=_nothing),
+    },
+    "tallystick.executor.prove_repairs": {
+        "open_ledger": executor.open_ledger,
+        "read_source_rows": executor.read_source_rows,
+        "writers_end": executor.writers_end,
+    },
+    "tallystick.executor.effects.publish_events": {"Producer": executor.WorldProducer},
+    "tallystick.kafka_log.committed_records": {
+        "open_admin": cluster.open_admin,
+        "read_topic_snapshot": cluster.read_topic_snapshot,
+        "fetchers": cluster.fetchers,
+        "time": executor.WorldTime(CurrentWorld),
     },
     "tallystick.pipeline.run_history": {"readable_indexes": key_index.readable_indexes},
     "tallystick.kafka_cluster.snapshot": {

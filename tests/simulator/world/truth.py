@@ -29,7 +29,8 @@ class Money:
 class EventFact:
     """One record. outcome: open, committed, aborted, plain; or lost, where the log was cut back below it.
 
-    by: who wrote it: service, repair, hand. visible_at: since when a reader may see it. readable: is it an event?
+    by: who wrote it: service, repair, hand. reverses: item id of the copy that it takes back; negated: it takes one back.
+    taken_back: another event has taken it back. visible_at: since when a reader may see it. readable: is it an event?
     """
 
     money: Money
@@ -44,6 +45,9 @@ class EventFact:
     negated: bool = False
     once_visible: bool = False
     gone_before_books: bool = False
+    action_id: str = ""
+    reverses: str = ""
+    taken_back: bool = False
 
     @property
     def visible(self) -> bool:
@@ -124,7 +128,13 @@ class Truth:
                 still.append(fact)
             elif fact.visible:
                 fact.visible_at, fact.once_visible = now, True
+                self._taken_back(fact)
         self.open_events = still
+
+    def _taken_back(self, reversal: EventFact) -> None:
+        for fact in self.events if reversal.reverses else ():
+            if f"topic:{fact.place.topic}:{fact.place.partition}:{fact.offset}" == reversal.reverses:
+                fact.taken_back |= fact.topic_id == reversal.topic_id
 
     def log_cut(self, place: TopicPartition, topic_id: str, end: int) -> None:
         """An unclean election took what lies from there on."""

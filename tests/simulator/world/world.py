@@ -56,7 +56,13 @@ class World:
         """As an executor's connections have it."""
         return self
 
-    ledger_dsn = poster_dsn = "world"
+    @property
+    def ledger_dsn(self) -> "World":
+        return self
+
+    def for_confluent(self) -> dict[str, Any]:
+        """As a connection's settings are given to a producer."""
+        return {"world": self}
 
     def tell(self, line: str) -> None:
         self.told.append(f"{self.clock.now:%d %H:%M:%S}  {line}")

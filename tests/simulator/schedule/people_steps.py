@@ -1,0 +1,147 @@
+"""Steps of people: who plans, approves and acts, writes off, throws the switch, closes a cut, reads one again, repairs
+by hand.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tallystick.compensation.kill_switch import SwitchSetting
+from tallystick.compensation.plan import Plan
+from tallystick.executor import draw_plan, execute_plan
+from tallystick.matching.closed_cut import closing_of
+from tallystick.model.errors import TallystickError
+from tallystick.model.open_item import WriteOff
+from tallystick.store.runs import close_store
+from tallystick_spark import reconcile_app
+from tests.simulator.schedule.product import Product
+from tests.simulator.schedule.services import Services
+from tests.simulator.standins import plan_functions
+from tests.simulator.standins.names import name_of
+from tests.simulator.standins.run_functions import open_cut, outstanding_breaks, read_run
+from tests.simulator.world.interleaving import Killed
+
+
+@dataclass
+class People:
+    """plans: all that were drawn, oldest first."""
+
+    services: Services
+    product: Product
+    plans: list[Plan] = field(default_factory=list)
+    reread_differently: list[str] = field(default_factory=list)
+
+    def plan(self, a: int, b: int) -> None:
+        world, contract = self.services.world, self.services.world.contract
+        judged = sorted(world.store.of(name_of(contract)).verdicts)
+        if not judged or contract.compensation is None:
+            return
+        plan = draw_plan.draw_plan(world.store, contract, world, cut_n=judged[-1], dry_run=False)
+        plan_functions.save_plan(world.store, plan, requested_by="asker")
+        if plan.items:
+            self.plans.append(plan)
+            world.tell(f"a plan is drawn: {[f'{item.kind} {item.match_key}' for item in plan.items]}")
+
+    def act(self, a: int, b: int) -> None:
+        """Start an executor for a plan, a new one or one that was acted on before: its task is cleared."""
+        world, contract = self.services.world, self.services.world.contract
+        if not self.plans:
+            return
+        plan = self.plans[-1 - a % min(3, len(self.plans))]
+        done = execute_plan.execute_plan(
+            world.store,
+            contract,
+            world,
+            plan,
+            approved_hash=plan.plan_hash,
+            approver="carol",
+            environment="world",
+        )
+        world.tell(f"the plan is acted on: {[f'{one.fate} {one.match_key} {one.reason}' for one in done.outcomes]}")
+
+    def plan_and_act(self, a: int, b: int) -> None:
+        self.plan(a, b)
+        self.act(0, b)
+
+    def write_off(self, a: int, b: int) -> None:
+        world = self.services.world
+        found = outstanding_breaks(world.store, name_of(world.contract))
+        if found:
+            one = found[b % len(found)].item_break
+            off = WriteOff(by="dan", reason="paid by hand, by bank transfer", at_utc=world.clock.now)
+            plan_functions.write_off_break(world.store, name_of(world.contract), str(one.break_id), off)
+            world.tell(f"{one.break_class} of {one.match_key} is written off")
+
+    def switch(self, a: int, b: int) -> None:
+        world = self.services.world
+        stopped = a % 2 == 0
+        world.tell(f"acting is {'stopped' if stopped else 'allowed again'}")
+        setting = SwitchSetting(contract=None, stopped=stopped, by="dan", because="", at_utc=world.clock.now)
+        plan_functions.set_switch(world.store, setting)
+
+    def close_cut(self, a: int, b: int) -> None:
+        """Give an open cut up that somebody has tried to judge."""
+        world = self.services.world
+        unfinished = open_cut(world.store, name_of(world.contract))
+        if unfinished is not None:
+            closing = closing_of(by="dan", reason="nobody can judge it", at_utc=world.clock.now)
+            closed = close_store.close_cut(world.store, name_of(world.contract), unfinished.n, closing)
+            world.tell(f"cut {closed.cut.n} is closed unread")
+
+    def reread(self, a: int, b: int) -> None:
+        """Read a judged cut again: the same digest, unless the log or the ledger is not what it was."""
+        world, contract = self.services.world, self.services.world.contract
+        judged = sorted(world.store.of(name_of(contract)).verdicts)[1:]
+        if not judged:
+            return
+        run = read_run(world.store, name_of(contract), judged[-1 - b % min(3, len(judged))])
+        assert run is not None
+        if run.result.digest in ("baseline", "closed unread"):
+            return
+        try:
+            reconcile_app.reread_cut(world.store, contract, run.cut, run.result)
+        except reconcile_app.DigestChanged as error:
+            world.tell(f"read again: {error}")
+            if not self._changed_since(run.recorded_at):
+                self.reread_differently.append(str(error))
+
+    def _changed_since(self, moment: object) -> bool:
+        """Has the log lost anything, or has a row changed, since then?"""
+        truth = self.services.world.truth
+        return any(at >= moment for at, *_ in truth.losses) or any(
+            at >= moment for row in truth.rows.values() for at in (*row.touched, row.gone_at or row.visible_at)
+        )
+
+    def by_hand(self, a: int, b: int) -> None:
+        """Somebody publishes or posts what a break says is missing."""
+        world = self.services.world
+        missing = [
+            one.item_break
+            for one in outstanding_breaks(world.store, name_of(world.contract))
+            if one.item_break.break_class.startswith("missing")
+        ]
+        if not missing:
+            return
+        key = missing[b % len(missing)].match_key
+        money = [one.money for one in (*world.truth.events_of(key), *world.truth.rows_of(key))]
+        if money:
+            world.tell(f"{key} is repaired by hand")
+            self.services.write(False, a, money[0], partition=b, by="hand")
+            self.services.end(False, a, commit=True)
+
+    def do(self, name: str, a: int, b: int) -> None:
+        """One of these, whatever comes of it."""
+        step: Callable[[int, int], None] = getattr(self, name)
+        try:
+            step(a, b)
+        except Killed as killed:
+            self.services.world.tell(f"the process is killed at {killed}")
+            self.product.failed.append(f"Killed at {killed}")
+        except TallystickError as error:
+            self.services.world.tell(f"{name}: {type(error).__name__}: {error}")
+            self.product.failed.append(type(error).__name__)
+        except Exception as error:  # what stops a person's tool is what the oracle wants to know
+            self.services.world.tell(f"{name}: {type(error).__name__}: {error}")
+            self.product.stopped.append(f"{name}: {type(error).__name__}: {error}")
+
+
+PEOPLE_STEPS = ("plan", "act", "plan_and_act", "write_off", "switch", "close_cut", "reread", "by_hand")
