@@ -1,12 +1,13 @@
 """Copies and carried items, grouped by match key and by business transaction. Pure."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from tallystick.contract.equality import compared
 from tallystick.matching.evidence import LegsCase
 from tallystick.matching.match_case import Entry, MatchGroup, MatchResult, MatchStatus
 from tallystick.matching.scan_result import place_in_order
+from tallystick.model.finding_names import SURPLUS_CLASSES
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 
 
@@ -79,14 +80,21 @@ def without_repeats(cases: Iterable[LegsCase], outcomes: Iterable[MatchResult]) 
     """Remove transactions of which this cut shows only repeats of an event that an earlier cut has read: they were
     judged then, and the log may have forgotten what became of their other legs.
     """
-    repeats = {
-        residue.copy.item_id
-        for outcome in outcomes
-        for residue in outcome.residues
-        if residue.fate is MatchStatus.EXTRA and (residue.original is None or residue.original.carried is not None)
-    }
+    repeats = {item_id for outcome in outcomes for item_id in _repeated_events(outcome)}
     return tuple(
         case
         for case in cases
         if case.carried is not None or not repeats.issuperset(item_id for _, _, item_id in case.seen.values())
     )
+
+
+def _repeated_events(outcome: MatchResult) -> Iterator[str]:
+    """Item ids of events that are one too many, and of those that followed a row that is."""
+    for residue in outcome.residues:
+        if residue.fate is MatchStatus.EXTRA and (residue.original is None or residue.original.carried is not None):
+            yield residue.copy.item_id
+            if residue.partner is not None:
+                yield residue.partner.item_id
+    for event, row in outcome.matched:
+        if row.carried is not None and row.carried.found_as in SURPLUS_CLASSES:
+            yield event.item_id

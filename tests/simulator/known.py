@@ -19,10 +19,16 @@ class Known(NamedTuple):
 
 KNOWN: tuple[Known, ...] = (
     Known(
-        "a leg that expired unread long before the other was read",
-        "A partition that was held over several cuts brings legs whose siblings expired in a cut that is not the one "
-        "before: unreadable_ranges._is_lost_beside looks one cut back.",
-        lambda found: "torn_transaction" in found.sentence and "all legs stand" in found.sentence,
+        "torn, where a leg expired unread further back than one cut",
+        "unreadable_ranges._is_lost_beside looks one cut back: a leg that expired before, while the other came windows "
+        "later or was held, is called never committed.",
+        lambda found: "a leg of it is gone that nobody has read" in found.sentence,
+    ),
+    Known(
+        "torn, where the whole transaction is older than the books and has expired",
+        "What was whole before the baseline nobody has judged, so that one leg that comes again looks like a torn one "
+        "once the log has forgotten the others.",
+        lambda found: "some older than the books" in found.sentence,
     ),
 )
 

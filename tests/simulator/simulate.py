@@ -48,7 +48,7 @@ class Played:
         self.failures += other.failures
 
 
-def play_some(first: int, step: int, count: int, until: float | None) -> Played:
+def play_some(first: int, step: int, count: int, until: float | None, until_first: bool = False) -> Played:
     """Every step-th seed from the first on. until: when to stop, whatever is left."""
     played = Played()
     gc.disable()
@@ -65,15 +65,21 @@ def play_some(first: int, step: int, count: int, until: float | None) -> Played:
             played.known.update({name for violation in violations if (name := known_as(violation)) is not None})
             if new:
                 played.failures.append(Failure(seed, one.schedule, new[0], tuple(one.world.told)))
+                if until_first:
+                    break
             if played.schedules % 50 == 0:
                 gc.collect()
     return played
 
 
-def simulate(schedules: int, seed: int, *, seconds: float | None, processes: int) -> Played:
-    """All of them, in some processes."""
+def simulate(
+    schedules: int, seed: int, *, seconds: float | None, processes: int, until_first: bool = False
+) -> Played:
+    """All of them, in some processes; with until_first none of a process's behind its first failure."""
     until = None if seconds is None else time.monotonic() + seconds
-    shares = [(seed + n, processes, len(range(n, schedules, processes)), until) for n in range(processes)]
+    shares = [
+        (seed + n, processes, len(range(n, schedules, processes)), until, until_first) for n in range(processes)
+    ]
     played = Played()
     with ProcessPoolExecutor(processes) as pool:
         for some in pool.map(play_some, *zip(*shares, strict=True)):
@@ -88,18 +94,21 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=None, help="stop after so long, whatever is left")
     parser.add_argument("--processes", type=int, default=PROCESSES)
+    parser.add_argument("--until-first", action="store_true", help="stop at the first violation, and do not shrink it")
     parser.add_argument("--to", type=Path, default=ROOT / "build" / "simulate.json")
     arguments = parser.parse_args(argv)
     began = time.monotonic()
+    first = arguments.until_first
     played = simulate(
-        arguments.schedules, arguments.seed, seconds=arguments.seconds, processes=arguments.processes
+        arguments.schedules, arguments.seed, seconds=arguments.seconds, processes=arguments.processes, until_first=first
     )
     taken = time.monotonic() - began
-    missed = reached.missed(played.reached) if played.schedules >= REACHED_FROM else {}
+    missed = reached.missed(played.reached) if played.schedules >= REACHED_FROM and not first else {}
     figures = _figures(played, arguments.seed, taken, missed)
     arguments.to.parent.mkdir(parents=True, exist_ok=True)
     arguments.to.write_text(json.dumps(figures, indent=1, sort_keys=True) + "\n")
-    _print(played, figures, missed)
+    if not first:
+        _print(played, figures, missed)
     return int(bool(played.failures or missed))
 
 

@@ -1,6 +1,6 @@
 """The oracle: what must hold of each run, and of the books when all is over."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
@@ -69,7 +69,7 @@ class Oracle:
                 grace=contract.partner_grace,
             )
             if reason:
-                self._violated("nothing is reported that is not so", f"{name}/{result.cut_n}: {reason}")
+                self._violated("nothing is reported that is not so", f"{name}/{result.cut_n}: {reason}{self._about(name, found)}")
         self.doubted.setdefault(name, []).extend((self.world.clock.now, one.doubt) for one in result.doubts)
 
     def over(self, product: Product) -> None:
@@ -156,10 +156,20 @@ class Oracle:
 
     def _read_in_part(self, name: str, facts: KeyFacts) -> bool:
         """Did a run say that it lost offsets, after an event that no cut has read?"""
+        unread = self._unread(name, facts.events)
+        doubts = self.doubted.get(name, ())
+        return any(
+            one in LOST_UNREAD and event.visible_at and when >= event.visible_at
+            for event in unread
+            for when, one in doubts
+        )
+
+    def _unread(self, name: str, events: Iterable[EventFact]) -> list[EventFact]:
+        """Those that lie in no slice of a stored cut, as far as it could read."""
         cuts = [row.cut for row in self.world.store.of(name).cuts]
-        unread = [
+        return [
             one
-            for one in facts.events
+            for one in events
             if not any(
                 (part := cut.slice_of(one.place)) is not None
                 and part.snapshot.topic_id == one.topic_id
@@ -167,10 +177,13 @@ class Oracle:
                 for cut in cuts
             )
         ]
-        doubts = self.doubted.get(name, ())
-        return any(
-            one in LOST_UNREAD and event.visible_at and when >= event.visible_at for event in unread for when, one in doubts
-        )
+
+    def _about(self, name: str, found: Break) -> str:
+        """What else is true of a business transaction that is said to be torn."""
+        if found.break_class != "torn_transaction":
+            return ""
+        events = [one for one in self.world.truth.events if one.money.transaction_key == found.transaction_key]
+        return "; a leg of it is gone that nobody has read" if self._unread(name, events) else ""
 
     def _lies_before_the_books(self, facts: KeyFacts, wrong: Wrong) -> bool:
         """A key all of whose copies but one are older than the contract; of two that came since, one is too many."""
@@ -200,7 +213,7 @@ class Oracle:
                 grace=contract.partner_grace,
             )
             if reason and not self._partner_unread(name_of(contract), found):
-                yield f"{name_of(contract)}: outstanding still: {reason}"
+                yield f"{name_of(contract)}: outstanding still: {reason}{self._about(name_of(contract), found)}"
 
     def _partner_unread(self, name: str, found: Break) -> bool:
         """Did a run say, after the last copy came, that it could not read all that was written?"""

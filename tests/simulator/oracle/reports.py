@@ -91,7 +91,11 @@ def _why_not_torn(found: Break, truth: Truth, config: Config) -> str | None:
     events = [one for one in truth.events if one.money.transaction_key == found.transaction_key and one.visible_at]
     legs = {one.money.leg for one in events}
     if len(legs) >= config.legs and all(one.visible for one in events):
-        return f"torn_transaction of {found.transaction_key}: all legs stand: {sorted(legs)}"
+        began = truth.baseline_at
+        older = began is not None and any(one.visible_at is not None and one.visible_at <= began for one in events)
+        again = len(events) > len({one.money.match_key for one in events})
+        why = ", some older than the books" if older else ", one of them again" if again else ""
+        return f"torn_transaction of {found.transaction_key}: all legs stand{why}: {sorted(legs)}"
     return None
 
 

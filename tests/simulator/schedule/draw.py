@@ -25,6 +25,8 @@ MISTAKES = (
     "carry_out_of_turn",
     "commit_first_slowly",
     "pay_one_leg",
+    "canary_key",
+    "keyless_legs",
 )
 FAULTS = (*sorted(LEDGER_STEPS), *sorted(LOG_STEPS))
 RUN_FAULTS = ("kill", "meanwhile")

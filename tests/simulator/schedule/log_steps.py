@@ -111,13 +111,28 @@ def lead(services: Services, a: int, b: int) -> None:
     _log(services, a).leader_epoch += 1
 
 
+def _poisoned(number: int) -> bytes:
+    """Values that are no event of anybody's, each for another reason."""
+    event = b'{"event_id": "x", "payment_id": "y", "leg": "payout", "amount_minor": 5, "currency": "EUR"'
+    return (
+        b"no JSON",
+        b"{}",
+        b'{"event_id": 5}',
+        event + b', "note": ' + b"[" * 3_000 + b"]" * 3_000 + b"}",
+        event.replace(b'"x"', b'"\\u0000"') + b"}",
+        event.replace(b'"x"', b'"' + b"k" * 6_000 + b'"') + b"}",
+        event.replace(b'"y"', b'""') + b"}",
+        event.replace(b": 5", b": 1e400") + b"}",
+    )[number]
+
+
 def poison(services: Services, a: int, b: int) -> None:
-    """A record that is no event."""
+    """A record that nobody can read as an event. Where a contract has one leg, a transaction key may be empty."""
     world, log = services.world, _log(services, a)
-    value = (b"no JSON", b"{}", None, b'{"event_id": 5}', b"[" * 2_000)[b % 5]
+    number = b % 8 if len(world.contract.legs) > 1 else b % 6
     money = Money("", "", "", 0, "")
-    world.publish(None, log.place, money, by="poison", session="x", value=value or b"\0", readable=False)
-    world.tell(f"somebody writes a record into {log.place} that is no event")
+    world.publish(None, log.place, money, by="poison", session="x", value=_poisoned(number), readable=False)
+    world.tell(f"somebody writes a record into {log.place} that is no event (kind {number})")
 
 
 def end_on_one_partition(services: Services, a: int, b: int) -> None:

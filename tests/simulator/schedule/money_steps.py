@@ -116,6 +116,27 @@ def both_again(services: Services, a: int, b: int) -> None:
     services.end(False, a, commit=True)
 
 
+def canary_key(services: Services, a: int, b: int) -> None:
+    """A payment of somebody whose keys begin as those of planted copies do: on one side, or on both."""
+    services.payments += 1
+    leg = sorted(services.world.contract.legs)[0]
+    money = Money(f"tallystick-canary-{services.payments}", f"pay-c-{services.payments}", leg, 99_999, "EUR")
+    services.write(True, a, money, partition=b)
+    services.end(True, a, commit=True)
+
+
+def keyless_legs(services: Services, a: int, b: int) -> None:
+    """Two legs of two business transactions, neither of which says which one it is of."""
+    legs = sorted(services.world.contract.legs)
+    if len(legs) < 2:
+        return
+    for n, leg in enumerate(legs):
+        services.payments += 1
+        money = Money(f"ev-{services.payments}-{leg}", "", leg, 500 + b, "EUR")
+        services.write(services.world.config.topic_first, a, money, partition=b + n)
+    services.end(services.world.config.topic_first, a, commit=True)
+
+
 def wait(services: Services, a: int, b: int) -> None:
     services.world.clock.go(30 + 10 * (a * b % 60))
 
@@ -140,6 +161,8 @@ MONEY_STEPS: dict[str, Step] = {
         phantom,
         first_again,
         both_again,
+        canary_key,
+        keyless_legs,
         wait,
     )
 }

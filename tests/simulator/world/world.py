@@ -102,7 +102,7 @@ class World:
             written_at=self.clock.now,
             outcome="plain" if producer is None else "open",
             by=by,
-            readable=odd.get("readable", True),
+            readable=odd.get("readable", bool(money.transaction_key)),
         )
         self.truth.event_written(fact)
         return fact
