@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock audit sbom pin-images routes demo lab lab-long soak backfill long-history crash model fuzz relay cluster up down browser-setup promtool-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages clean
+.PHONY: help setup lock audit sbom pin-images routes demo lab lab-long soak simulate backfill long-history crash model fuzz relay cluster up down browser-setup promtool-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -47,6 +47,9 @@ backfill: setup ## Stop for thirty windows, then run Airflow's own backfill (WIN
 long-history: setup ## Compare run 10 with the last run of a year of windows (WINDOWS=365 BOOK=payouts)
 	$(BIN)/python -m lab.soak.history --windows $(or $(WINDOWS),365) --book $(or $(BOOK),payouts)
 
+simulate: setup ## Play schedules in a simulated world around the real code, figures in build/simulate.json (SCHEDULES=1000 SEED=1 LIMIT=seconds)
+	$(BIN)/python -m tests.simulator.simulate --schedules $(or $(SCHEDULES),1000) --seed $(or $(SEED),1) $(if $(LIMIT),--seconds $(LIMIT))
+
 crash: setup ## Stop the compensating job at every step; each repair must take effect once (ROUNDS=200 SEED=1, or SEED=1.17)
 	$(BIN)/python -m lab.crash.main --rounds $(or $(ROUNDS),200) --seed $(or $(SEED),1)
 
@@ -85,7 +88,7 @@ format: setup ## Sort imports and format
 test: test-unit test-alert-rules test-spark test-dags test-pages test-stack ## Run all tests, the quick ones first; a skipped test fails the run
 
 test-unit: setup ## Test the rules: no Spark, no Airflow, no broker
-	$(PYTEST) -n 2 tests/unit tests/laws tests/repo tests/protocol_model tests/fuzz
+	$(PYTEST) -n 2 tests/unit tests/laws tests/simulator tests/repo tests/protocol_model tests/fuzz
 
 test-alert-rules: promtool-setup ## Test the sample alert rules and dashboard with Prometheus's own engine, on metrics of a real run
 	$(PYTEST) -n 2 tests/prometheus

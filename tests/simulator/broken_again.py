@@ -210,7 +210,7 @@ BROKEN: tuple[Broken, ...] = (
         "legs of transactions without a key complete each other",
         (
             Edit(
-                "spark_apps/tallystick_spark/readers/event_columns.py",
+                "tallystick/kafka_log/event_decoder.py",
                 '    never_empty = ("match_key", "currency", *(["transaction_key"] if several_legs else []))\n',
                 '    never_empty = ("match_key", "currency")\n',
             ),

@@ -85,6 +85,8 @@ class Oracle:
                 continue
             for sentence in self._wrong_and_not_told(contract):
                 self._violated("each wrong is told", sentence)
+            for sentence in self._torn_and_not_told(contract):
+                self._violated("each wrong is told", sentence)
             for sentence in self._told_and_not_wrong(contract):
                 self._violated("what stands is wrong", sentence)
             for sentence in self._alerts(contract, product):
@@ -128,6 +130,34 @@ class Oracle:
                 if seen or self._excused(name, facts, wrong):
                     continue
                 yield f"{name}: {key}: {wrong.kind}, and nobody said so: {told(facts)}"
+
+    def _torn_and_not_told(self, contract: Contract) -> Iterator[str]:
+        """A business transaction of which some legs stand and others never came, where all of it came since the books
+        began and all that stands was read.
+        """
+        name, began = name_of(contract), self.world.truth.baseline_at
+        if len(contract.legs) < 2 or began is None:
+            return
+        of_transaction: dict[str, list[EventFact]] = {}
+        for one in self.world.truth.events:
+            if one.readable and one.once_visible and not one.negated:
+                of_transaction.setdefault(one.money.transaction_key, []).append(one)
+        for key, events in of_transaction.items():
+            legs = {one.money.leg for one in events}
+            older = any(one.written_at <= began for one in events)
+            if len(legs) == len(contract.legs) or older or self._unread(name, events):
+                continue
+            keys = {key, *(one.money.match_key for one in events), *self._rows_beside(key)}
+            if any(self.reported.get(name, {}).get(one) for one in keys):
+                continue
+            last = max((one.visible_at for one in events if one.visible_at), default=began)
+            if not any(one in SEEN_IN_PART and when >= last for when, one in self.doubted.get(name, ())):
+                yield f"{name}: {key}: torn, and nobody said so: only {sorted(legs)} stands"
+
+    def _rows_beside(self, transaction_key: str) -> set[str]:
+        """Keys of the transaction's rows: what is missing in the topic tells of it too."""
+        rows = self.world.truth.rows.values()
+        return {row.money.match_key for row in rows if row.money.transaction_key == transaction_key}
 
     def _excused(self, name: str, facts: KeyFacts, wrong: Wrong) -> bool:
         """Does a run say in words that it could not see it, or does the contract's guarantee leave it out?"""
@@ -231,7 +261,7 @@ class Oracle:
     def _alerts(self, contract: Contract, product: Product) -> Iterator[str]:
         """What fires at the receiver is what is outstanding, and that the last run proved nothing where it did not."""
         name = name_of(contract)
-        firing = {one.topic for one in product.receiver.open.values() if one.contract == name}
+        firing = {one.name for one in product.receiver.open.values() if one.contract == name}
         classes = {str(one) for one in outstanding_classes(self.world.store, name)}
         seen_anew = {"inconclusive", "hanging_transaction", "retention_overtakes", "promise_at_risk", "backlog_grows"}
         seen_anew |= {"cursor_stopped", "no_verdict", "verdict_overdue"}

@@ -59,11 +59,12 @@ def draw(seed: int, *, windows: int = WINDOWS) -> Schedule:
 def _config(chance: random.Random) -> Config:
     return Config(
         direction=chance.choice(("topic_to_ledger", "ledger_to_topic")),
-        slice_by=chance.choice(("xmin", "written_xid")),
+        slice_by=chance.choice(("xmin", "xmin", "written_xid", "written_xid", "jdbc")),
         legs=chance.choice((1, 1, 2)),
         key_is_unique=chance.random() < 0.2,
         producer_mode=chance.choice(("transactional", "transactional", "plain")),
         carrier_mode=chance.choice(("exactly", "at_least", "at_most")),
+        contracts=chance.choice((1, 1, 1, 1, 2)),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tallystick.compensation.kill_switch import SwitchSetting
 from tallystick.compensation.plan import Plan
+from tallystick.contract.contract import Contract
 from tallystick.executor import draw_plan, execute_plan
 from tallystick.matching.closed_cut import closing_of
 from tallystick.model.errors import TallystickError
@@ -30,8 +31,12 @@ class People:
     plans: list[Plan] = field(default_factory=list)
     reread_differently: list[str] = field(default_factory=list)
 
+    def _contract(self, b: int) -> Contract:
+        """One of those that reconcile the books."""
+        return self.services.world.contracts[b % len(self.services.world.contracts)]
+
     def plan(self, a: int, b: int) -> None:
-        world, contract = self.services.world, self.services.world.contract
+        world, contract = self.services.world, self._contract(b)
         judged = sorted(world.store.of(name_of(contract)).verdicts)
         if not judged or contract.compensation is None:
             return
@@ -43,10 +48,11 @@ class People:
 
     def act(self, a: int, b: int) -> None:
         """Start an executor for a plan, a new one or one that was acted on before: its task is cleared."""
-        world, contract = self.services.world, self.services.world.contract
+        world = self.services.world
         if not self.plans:
             return
         plan = self.plans[-1 - a % min(3, len(self.plans))]
+        contract = next(one for one in world.contracts if name_of(one) == plan.contract)
         done = execute_plan.execute_plan(
             world.store,
             contract,
@@ -63,12 +69,12 @@ class People:
         self.act(0, b)
 
     def write_off(self, a: int, b: int) -> None:
-        world = self.services.world
-        found = outstanding_breaks(world.store, name_of(world.contract))
+        world, name = self.services.world, name_of(self._contract(a))
+        found = outstanding_breaks(world.store, name)
         if found:
             one = found[b % len(found)].item_break
             off = WriteOff(by="dan", reason="paid by hand, by bank transfer", at_utc=world.clock.now)
-            plan_functions.write_off_break(world.store, name_of(world.contract), str(one.break_id), off)
+            plan_functions.write_off_break(world.store, name, str(one.break_id), off)
             world.tell(f"{one.break_class} of {one.match_key} is written off")
 
     def switch(self, a: int, b: int) -> None:
@@ -80,16 +86,16 @@ class People:
 
     def close_cut(self, a: int, b: int) -> None:
         """Give an open cut up that somebody has tried to judge."""
-        world = self.services.world
-        unfinished = open_cut(world.store, name_of(world.contract))
+        world, name = self.services.world, name_of(self._contract(a))
+        unfinished = open_cut(world.store, name)
         if unfinished is not None:
             closing = closing_of(by="dan", reason="nobody can judge it", at_utc=world.clock.now)
-            closed = close_store.close_cut(world.store, name_of(world.contract), unfinished.n, closing)
+            closed = close_store.close_cut(world.store, name, unfinished.n, closing)
             world.tell(f"cut {closed.cut.n} is closed unread")
 
     def reread(self, a: int, b: int) -> None:
         """Read a judged cut again: the same digest, unless the log or the ledger is not what it was."""
-        world, contract = self.services.world, self.services.world.contract
+        world, contract = self.services.world, self._contract(a)
         judged = sorted(world.store.of(name_of(contract)).verdicts)[1:]
         if not judged:
             return

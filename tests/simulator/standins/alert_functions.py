@@ -6,7 +6,6 @@ from datetime import datetime
 
 from tallystick.alerting.alert import Alert, AlertAction
 from tallystick.store.alerts.alert_store import PendingAlert
-from tallystick.store.clock import StoreClock
 from tests.simulator.standins.store import Store
 
 
@@ -19,17 +18,17 @@ def append_alerts(engine: Store, alerts: Sequence[Alert]) -> None:
         engine.insert_alerts(alerts)
 
 
-def newest_alert(engine: Store, contract_name: str, topic: str) -> Alert | None:
-    same = [one.alert for one in engine.alerts if (one.alert.contract, one.alert.topic) == (contract_name, topic)]
+def newest_alert(engine: Store, contract_name: str, alert_name: str) -> Alert | None:
+    same = [one.alert for one in engine.alerts if (one.alert.contract, one.alert.name) == (contract_name, alert_name)]
     return same[-1] if same else None
 
 
 def firing_alerts(engine: Store, contract_name: str) -> dict[str, Alert]:
-    newest = {one.alert.topic: one.alert for one in engine.alerts if one.alert.contract == contract_name}
-    return {topic: alert for topic, alert in newest.items() if alert.action != AlertAction.RESOLVE}
+    newest = {one.alert.name: one.alert for one in engine.alerts if one.alert.contract == contract_name}
+    return {name: alert for name, alert in newest.items() if alert.action != AlertAction.RESOLVE}
 
 
-def firing_topics(engine: Store, contract_name: str) -> frozenset[str]:
+def firing_names(engine: Store, contract_name: str) -> frozenset[str]:
     return frozenset(firing_alerts(engine, contract_name))
 
 
@@ -61,10 +60,3 @@ def record_delivery(
 @contextmanager
 def one_deliverer(engine: Store, contract_name: str) -> Iterator[None]:
     yield
-
-
-def clock_of(engine: Store) -> StoreClock:
-    """Both clocks agree."""
-    from datetime import timedelta
-
-    return StoreClock(now_utc=engine.clock.now, host_ahead=timedelta())

@@ -1,6 +1,6 @@
 """What the product asks of a cluster's clients, answered by the broker in memory."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -155,5 +155,3 @@ _BROKER_SETTINGS = BrokerSettings(
     producer_id_expiration_ms=_DAY_MS,
     transaction_version=2,
 )
-
-AnyCall = Callable[..., Any]

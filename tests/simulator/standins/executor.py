@@ -8,7 +8,7 @@ from zlib import crc32
 
 from confluent_kafka import KafkaError, KafkaException
 
-from tallystick.compensation.plan import StandingRow
+from tallystick.compensation.plan import CurrentRow
 from tallystick.contract.ledger import LedgerSection
 from tallystick.executor.progress_topic import progress_topic_name
 from tallystick.kafka_log.batch_header import Marker
@@ -156,12 +156,12 @@ def open_ledger(dsn: Any, *, may_write: bool = False) -> Iterator[Database]:
 
 def read_source_rows(
     connection: Database, ledger: LedgerSection, match_keys: Collection[str]
-) -> dict[str, tuple[StandingRow, ...]]:
-    found: dict[str, list[StandingRow]] = {}
+) -> dict[str, tuple[CurrentRow, ...]]:
+    found: dict[str, list[CurrentRow]] = {}
     for row in sorted(connection.rows.values(), key=lambda row: str(row.row_id)):
         if row.match_key in match_keys:
             found.setdefault(row.match_key, []).append(
-                StandingRow(
+                CurrentRow(
                     row_id=str(row.row_id),
                     match_key=row.match_key,
                     transaction_key=row.transaction_key,

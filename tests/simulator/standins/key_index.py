@@ -51,7 +51,7 @@ def forget(folder: Path) -> None:
     FOLDERS.by_path.pop(str(folder), None)
 
 
-def seal(artifacts: Path, folder: Path, *, copies: int, kept_from: int, seed: int | None = None) -> KeyIndex:
+def commit_index(artifacts: Path, folder: Path, *, copies: int, kept_from: int, seed: int | None = None) -> KeyIndex:
     found = FOLDERS.by_path.get(str(folder), {})
     count = sum(map(len, found.values()))
     if count != copies:

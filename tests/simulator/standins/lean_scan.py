@@ -14,6 +14,7 @@ from zlib import crc32
 import numpy as np
 
 from tallystick.contract.contract import Contract
+from tallystick.kafka_log.event_decoder import EventDecoder
 from tallystick.kafka_log.fetch import Fetch
 from tallystick.kafka_log.header_cache import BatchHeads, HeadKeeper
 from tallystick.kafka_log.log_walk import DecidedBatch
@@ -31,7 +32,6 @@ from tallystick_spark.matching.bucket_blobs import PARTITIONS, WIDTH, BlobKind, 
 from tallystick_spark.matching.frame_match import ledger_copy, topic_copy
 from tallystick_spark.matching.hash_match import _match_bucket
 from tallystick_spark.matching.hash_scan import _exceptional, _incomplete
-from tallystick_spark.readers.event_columns import EventDecoder
 from tallystick_spark.readers.log_reader import _READ, _checked
 
 _HEADS_MAX = 1_000
@@ -96,10 +96,7 @@ def _read_batch(read: Read, batch: DecidedBatch, part: TopicSlice, decoder: Even
     read.content = crc32(batch.raw, read.content + batch.header.base_offset)
     read.rows_by_partition[name] += len(records)
     read.times.setdefault(name, []).extend([one.timestamp for one in records])
-    places, whole = decoder.decode([one.value for one in records])
-    readable = {places[n]: event for n, event in enumerate(whole.events)}
-    for n, record in enumerate(records):
-        event = readable.get(n)
+    for record, event in zip(records, decoder.read_each([one.value for one in records]), strict=True):
         if event is None:
             read.unreadable.append((*name, record.offset))
             continue

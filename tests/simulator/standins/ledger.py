@@ -17,9 +17,11 @@ from tallystick.ledger.earlier_rows import (
     bounds_of,
     compare,
     compare_digests,
+    find_read_slice,
     places_by_number,
     slice_name,
 )
+from tallystick.ledger.jdbc import snapshot_behind
 from tallystick.ledger.protocol import HorizonHolder, LedgerDescription, LedgerRow
 from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
 from tallystick_spark.readers.ledger_frame import LEDGER_ROWS
@@ -215,3 +217,43 @@ def _looked_up(row: Row, position: int) -> LedgerRow:
 def _bounds_reached(bounds: list[int], written_xid: int | None) -> int | None:
     """PostgreSQL's width_bucket."""
     return None if written_xid is None else sum(bound <= written_xid for bound in bounds)
+
+
+@dataclass(kw_only=True)
+class WorldJdbcLedger(WorldLedger):
+    """The same table read by a column that grows, with an overlap; as JdbcLedger reads one."""
+
+    def describe(self) -> LedgerDescription:
+        self.point.reached("ledger.describe")
+        return LedgerDescription(key_is_unique=self.key_is_unique)
+
+    def read_snapshot(self) -> LedgerSnapshot:
+        self.point.reached("ledger.read_snapshot")
+        end = max(self.database.rows, default=-1) + 1
+        return snapshot_behind(end, overlap=self.ledger.overlap or 0, clock=None, system="sqlite")
+
+    def holder(self, *, horizon: int) -> HorizonHolder | None:
+        return HorizonHolder(position=horizon, holder=f"the overlap of {self.ledger.overlap_text}", since=None)
+
+    def count_older_rows(self, ledger_slice: LedgerSlice) -> int | None:
+        self.point.reached("ledger.count_older_rows")
+        return sum(row.row_id < ledger_slice.position_start for row in self._now())
+
+    def sum_of_positions(self, *, below: int) -> int | None:
+        return sum(row.row_id % 1_000_003 for row in self._now() if row.row_id < below)
+
+    def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
+        read = self.read_before(1 << 30)
+        found = super().look_up_rows(match_keys, ledger_slice)
+        return {key: tuple(self._was_read(row, ledger_slice, read) for row in rows) for key, rows in found.items()}
+
+    def _was_read(self, row: LedgerRow, ledger_slice: LedgerSlice, read: tuple[ReadSlice, ...]) -> LedgerRow:
+        """A slice that holds as many rows as a cut has read there was read whole."""
+        if not ledger_slice.baseline_position <= row.position < ledger_slice.position_start:
+            return row
+        one = find_read_slice(read, row.position)
+        there = 0 if one is None else sum(one.start <= other.row_id < one.end for other in self._now())
+        return replace(row, was_read=one is not None and there == one.rows)
+
+    def _position(self, row: Row) -> int:
+        return row.row_id

@@ -4,4 +4,4 @@ from tallystick.contract.contract import Contract
 
 
 def name_of(contract: Contract) -> str:
-    return contract.contract
+    return contract.name

@@ -208,7 +208,7 @@ def _summary(engine: Store, contract_name: str, n: int) -> RunSummary:
         window_end_utc=run.window_end_utc,
         scheduler_run_id=run.scheduler_run_id,
         recorded_at=run.recorded_at,
-        read_whole_by=None,
+        completed_by_cut=None,
     )
 
 

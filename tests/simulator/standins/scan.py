@@ -3,7 +3,7 @@
 It stands for `tallystick_spark.scan.scan_cut` in its quickest way. Kafka's client as a second reader is left out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import chain
@@ -14,11 +14,12 @@ import pyarrow as pa
 
 from tallystick.contract.contract import Contract
 from tallystick.judging.canaries import canary_events, canary_rows
+from tallystick.kafka_log.event_decoder import EventDecoder
 from tallystick.kafka_log.fetch import Fetch
 from tallystick.kafka_log.header_cache import BatchHeads
 from tallystick.matching.scan_result import CANARY, CANARY_PARTITION, CanaryScan, SliceScan
 from tallystick.model.census_values import PartitionCensus
-from tallystick.model.cut import Cut, LedgerSlice, TopicSlice
+from tallystick.model.cut import LedgerSlice, TopicSlice
 from tallystick.model.offsets import TopicPartition
 from tallystick_spark import scan as real
 from tallystick_spark.matching.bucket_blobs import (
@@ -31,8 +32,8 @@ from tallystick_spark.matching.bucket_blobs import (
 )
 from tallystick_spark.matching.hash_scan import Places, Row, _of_keys, scan_by_hash
 from tallystick_spark.matching.row_hashes import hashed_events, hashed_rows
-from tallystick_spark.readers.event_columns import EventDecoder, read_events
-from tallystick_spark.readers.log_reader import Wanted, event_rows, records_at, summaries_of
+from tallystick_spark.readers.event_columns import read_events
+from tallystick_spark.readers.log_reader import WantedOffsets, event_rows, records_at, summaries_of
 from tallystick_spark.readers.postgres_rows import hashed_row_batch
 from tests.simulator.standins.frame import SESSION, Frame, Session
 from tests.simulator.standins import lean_scan
@@ -64,7 +65,7 @@ class WorldTopic:
         for inside in (part.readable for part in self.slices):
             offsets = places.get((inside.topic, inside.partition))
             if offsets is not None and len(offsets):
-                wanted.append(Wanted(inside, np.sort(offsets), None))
+                wanted.append(WantedOffsets(inside, np.sort(offsets), None))
         found = chain.from_iterable(records_at(self.fetch, self.fetch, one) for one in wanted)
         batches = event_rows(found, self.contract.event, dict(self.contract.legs))
         return [row for batch in batches for row in batch.to_pylist()]
@@ -201,27 +202,24 @@ def _canaries_of(contract: _ByFingerprint) -> PlantedCanaries:
 
 def scan_cut(
     engine: Any,
-    contract: Contract,
-    connections: Any,
-    cut: Cut,
-    previous: Cut,
-    known: set[str],
+    asked: real.CutToScan,
     *,
+    known: Collection[str],
     by_log: bool,
     on_progress: Any,
     indexes: Any = None,
     index_to: Any = None,
 ) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
     """As the real one, with its arguments; connections are the world. One run in LONG_WAY_IN is scanned both ways."""
-    with connections.open_ledger(engine, contract) as ledger:
+    world, keys = asked.connections, set(known)
+    with world.open_ledger(engine, asked.contract) as ledger:
         described = ledger.describe()
         with ledger.held_snapshot():
             if not described.key_is_unique:
-                known |= set(ledger.keys_seen_before(cut.ledger_slice))
+                keys |= set(ledger.keys_seen_before(asked.cut.ledger_slice))
             if index_to is not None and indexes is not None:
                 index_to = replace(index_to, older=indexes.paths_of(index_to.seed))
-            slices = tuple(real.slices_on(cut, contract.topics))
-            given = _Given(contract, cut, previous, connections, ledger, slices, frozenset(known), index_to)
+            given = _Given(asked, ledger, tuple(asked.topic_slices), frozenset(keys), index_to)
             Counted.scans += 1
             quick = _lean_way(given)
             both = Counted.scans % LONG_WAY_IN == 1 or any(one.match_key.startswith(CANARY) for one in quick[0].copies)
@@ -242,10 +240,9 @@ class Counted:
 
 @dataclass(frozen=True)
 class _Given:
-    contract: Contract
-    cut: Cut
-    previous: Cut
-    connections: Any
+    """What a scan is asked, and what it asks."""
+
+    asked: real.CutToScan
     ledger: WorldLedger
     slices: tuple[TopicSlice, ...]
     known: frozenset[str]
@@ -270,19 +267,19 @@ def _refuse_difference(
 
 
 def _lean_way(given: _Given) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
-    contract, index_to = given.contract, given.index_to
+    contract, index_to = given.asked.contract, given.index_to
     writer = IndexWriter(folder=index_to.folder, seed=index_to.seed) if index_to else None
-    read = lean_scan.read_topics(given.connections.fetch, given.slices, _decoder(contract), writer)
+    read = lean_scan.read_topics(given.asked.connections.fetch, given.slices, _decoder(contract), writer)
     with_time = contract.ledger.columns.written_at is not None
-    rows = [row_as_read(row, with_time=with_time) for row in given.ledger.slice_rows(given.cut.ledger_slice)]
+    rows = [row_as_read(row, with_time=with_time) for row in given.ledger.slice_rows(given.asked.cut.ledger_slice)]
     found = lean_scan.scan(
         read,
         rows,
         contract,
         given.known,
         _canaries_scanned(_ByFingerprint(contract)),
-        possible_ms=real._possible(contract, given.cut, given.previous),
-        lag_of=real._lag_of(contract),
+        possible_ms=given.asked.possible_ms,
+        lag_of=given.asked.lag_of,
         repeated=partial(read_before, index_to) if index_to else None,
     )
     return found, tuple(read.census)
@@ -316,9 +313,9 @@ def _no_fetch(topic_partition: TopicPartition, offset: int, read_committed: bool
 
 def _long_way(given: _Given) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
     """By what Spark's tasks run, with all that stands between them."""
-    contract, cut, slices = given.contract, given.cut, given.slices
+    contract, cut, slices = given.asked.contract, given.asked.cut, given.slices
     read = scan_by_hash(
-        WorldTopic(fetch=given.connections.fetch, slices=slices, contract=contract, index=None),
+        WorldTopic(fetch=given.asked.connections.fetch, slices=slices, contract=contract, index=None),
         WorldRows(
             ledger=given.ledger,
             ledger_slice=cut.ledger_slice,
@@ -328,8 +325,8 @@ def _long_way(given: _Given) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
         legs=contract.legs,
         known_elsewhere=given.known,
         offsets=sum(len(part.readable) for part in slices),
-        possible_ms=real._possible(contract, cut, given.previous),
-        lag_of=real._lag_of(contract),
+        possible_ms=given.asked.possible_ms,
+        lag_of=given.asked.lag_of,
         read_before=partial(read_before, given.index_to) if given.index_to else None,
     )
     order = {(part.offsets.topic, part.offsets.partition): place for place, part in enumerate(cut.topic_slices)}

@@ -180,7 +180,7 @@ OUTSIDE: dict[str, dict[str, Any]] = {
         "artifacts_folder": lambda: Path("/artifacts"),
         "private_folder": _nothing,
         "shutil": _NoFiles,
-        "seal": key_index.seal,
+        "commit_index": key_index.commit_index,
         "delete_expired": key_index.delete_expired,
         "new_seed": lambda: 1,
         "breaks_file": _no_file,

@@ -12,7 +12,7 @@ TOPIC, OTHER_TOPIC = "billing.payouts", "billing.fees"
 
 @cache
 def contract_of(direction: str, slice_by: str, legs: int, name: str = "books") -> Contract:
-    """direction: topic_to_ledger or ledger_to_topic."""
+    """direction: topic_to_ledger or ledger_to_topic. slice_by: xmin, written_xid, or jdbc."""
     topics = {"payout": TOPIC} if legs == 1 else {"payout": TOPIC, "fee": OTHER_TOPIC}
     columns: dict[str, Any] = {"written_at": "written_at"}
     document: dict[str, Any] = {
@@ -31,7 +31,16 @@ def contract_of(direction: str, slice_by: str, legs: int, name: str = "books") -
         "empty": "allowed",
         "alert": {"sinks": [{"kind": "file", "path": "alerts.jsonl"}]},
     }
-    if direction == "ledger_to_topic":
+    if slice_by == "jdbc":
+        document["ledger"] = {
+            "kind": "jdbc",
+            "connection": "ledger",
+            "table": "main.payout",
+            "order_by": "entry_id",
+            "overlap": 3,
+            "columns": columns,
+        }
+    elif direction == "ledger_to_topic":
         document["compensation"] = {
             "classes": [
                 "missing_in_topic_never_produced",

@@ -11,7 +11,7 @@ from tallystick.kafka_log.fetch import Fetch
 from tallystick.model.offsets import TopicPartition
 from tests.simulator.standins import key_index
 from tests.simulator.standins.cluster import WorldAdmin, fetcher
-from tests.simulator.standins.ledger import WorldLedger
+from tests.simulator.standins.ledger import WorldJdbcLedger, WorldLedger
 from tests.simulator.standins.names import name_of
 from tests.simulator.standins.run_functions import earlier_rows_before, ledger_rows_by_slice
 from tests.simulator.standins.store import Store
@@ -71,7 +71,8 @@ class World:
     def open_ledger(self, engine: Any, contract: Contract) -> Iterator[WorldLedger]:
         self.point.reached("ledger.open")
         name = name_of(contract)
-        yield WorldLedger(
+        kind = WorldJdbcLedger if contract.ledger.kind == "jdbc" else WorldLedger
+        yield kind(
             database=self.database,
             ledger=contract.ledger,
             key_is_unique=self.config.key_is_unique,

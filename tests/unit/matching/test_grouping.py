@@ -5,9 +5,12 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.matching.grouping import group_by_key, group_by_transaction
+from tallystick.matching.evidence import LegsCase
+from tallystick.matching.grouping import group_by_key, group_by_transaction, without_repeats
+from tallystick.matching.match_case import Entry, MatchResult, MatchStatus, UnmatchedItem
+from tallystick.model.item_reason import ReasonCode, reason_of
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
-from tests.unit.builders import LAW, event, evidence_of, item_of, row
+from tests.unit.builders import LAW, case_of, event, evidence_of, item_of, row
 
 
 def keys(*groups: object) -> list[tuple[str, list[str]]]:
@@ -121,3 +124,36 @@ def test_an_event_at_a_carried_ones_place_is_no_new_version_of_it() -> None:
 def test_a_legs_side_never_reaches_the_pairing() -> None:
     item = replace(item_of(row(1)), side=ItemSide.LEGS, item_id="legs:pay-1")
     assert evidence_of(carried=[item]).outcomes == ()
+
+
+def legs_of(copy: Entry) -> LegsCase:
+    """A business transaction of which this cut shows one leg."""
+    return LegsCase(transaction_key=copy.transaction_key, seen={copy.leg: (1_000, "EUR", copy.item_id)})
+
+
+def paired_with(found_as: str) -> MatchResult:
+    """An event of this cut, and a row that an earlier one judged so."""
+    item = item_of(row(5), ItemState.BROKEN, reason=found_as)
+    copies = event(11), row(5, carried=item)
+    return MatchResult(case=case_of(*copies), matched=(copies,), residues=())
+
+
+def test_an_event_that_follows_a_row_one_too_many_begins_no_torn_transaction() -> None:
+    """Found by the simulated world: both legs were whole and expired; one was paid again, on both sides."""
+    legs = legs_of(event(11))
+    assert without_repeats([legs], [paired_with("duplicate_in_ledger")]) == ()
+    assert without_repeats([legs], [paired_with("missing_in_topic_never_produced")]) == (legs,)
+
+
+def test_nor_does_one_whose_row_is_called_one_too_many_in_the_same_cut() -> None:
+    extra = UnmatchedItem(
+        copy=row(5),
+        fate=MatchStatus.EXTRA,
+        reason=reason_of(ReasonCode.EXTRA_WAS_FOLLOWED),
+        partner=event(11),
+    )
+    legs = legs_of(event(11))
+    outcome = MatchResult(case=case_of(event(11), row(5)), matched=(), residues=(extra,))
+    first = replace(outcome, residues=(replace(extra, original=row(4)),))
+    assert without_repeats([legs], [outcome]) == ()
+    assert without_repeats([legs], [first]) == (legs,)

@@ -1,0 +1,109 @@
+"""A schedule plays the same again, whatever is left out of it and wherever its runs are killed."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.simulator.schedule.draw import draw
+from tests.simulator.schedule.play import Do, Play, Schedule, steps_of
+from tests.simulator.schedule.shrink import Failure, play, shrink, story_of
+from tests.simulator.oracle.clauses import Violation
+from tests.simulator.standins.run_functions import outstanding_breaks
+from tests.simulator.standins.seams import stand_ins
+from tests.simulator.world.config import Config
+
+DAY = ("window", "trade", ("trade", 1, 3), ("half_trade", 1, 7), "window", "window")
+BOTH = pytest.mark.parametrize("direction", ["topic_to_ledger", "ledger_to_topic"])
+
+
+@pytest.fixture(autouse=True)
+def _outside() -> Iterator[None]:
+    with stand_ins():
+        yield
+
+
+def played(config: Config, *steps: object) -> Play:
+    play = Play(Schedule(config, tuple(steps_of(*steps))))  # type: ignore[arg-type]
+    play.violations = play.all()  # type: ignore[attr-defined]
+    return play
+
+
+def verdicts(play: Play) -> list[str]:
+    return [str(row.result.verdict) for row in play.world.store.of("books").verdicts.values()]
+
+
+def classes(play: Play) -> list[str]:
+    return [str(one.item_break.break_class) for one in outstanding_breaks(play.world.store, "books")]
+
+
+@BOTH
+def test_a_day_without_faults_is_matched_and_violates_nothing(direction: str) -> None:
+    play = played(Config(direction=direction), "window", "trade", ("trade", 1, 3), "window", "window")
+    assert verdicts(play)[1:3] == ["MATCHED", "MATCHED"]
+    assert play.oracle.violations == []
+
+
+@BOTH
+def test_what_is_carried_to_nobody_is_told_within_its_grace_and_cleared_when_it_comes(direction: str) -> None:
+    play = played(Config(direction=direction), *DAY)
+    missing = [row.result.breaks for row in play.world.store.of("books").verdicts.values() if row.result.breaks]
+    assert [one.break_class.partition("_in_")[0] for (one,) in missing] == ["missing"]
+    assert (classes(play), play.oracle.violations) == ([], [])
+
+
+def test_the_same_seed_tells_the_same_story() -> None:
+    stories = []
+    for _ in range(2):
+        play = Play(draw(11))
+        play.all()
+        stories.append(play.world.told)
+    assert stories[0] == stories[1]
+
+
+@BOTH
+def test_a_run_that_is_killed_at_any_question_ends_in_the_verdicts_of_one_that_was_not(direction: str) -> None:
+    calm = played(Config(direction=direction), *DAY, ("phantom", 1, 2), "window", "window")
+    asked = calm.world.point.at
+    assert asked > 20
+    for at in range(0, 2 * asked, 7):
+        killed = played(Config(direction=direction), *DAY, ("phantom", 1, 2), ("kill", at), "window", "window")
+        assert (verdicts(killed), classes(killed)) == (verdicts(calm), classes(calm)), at
+        assert killed.oracle.violations == []
+
+
+def test_steps_that_cannot_be_done_do_nothing() -> None:
+    play = played(Config(), "commit_second", "carry", ("touch", 1, 2), "act", "window", "write_off", "window")
+    assert play.oracle.violations == []
+
+
+def test_an_oracle_that_is_told_of_what_is_not_so_says_so() -> None:
+    play = Play(Schedule(Config(), tuple(steps_of("window", "half_trade", "window", "window"))))
+    for step in play.schedule.steps:
+        play.do(step)
+    (found,) = outstanding_breaks(play.world.store, "books")
+    run = next(row.result for row in play.world.store.of("books").verdicts.values() if row.result.breaks)
+    assert found.item_break in run.breaks and play.oracle.violations == []
+    play.services.carry(0, 0, 0)
+    play.services.end_carrying(0, commit=True)
+    play.oracle.judged(play.world.contract, run)
+    assert [one.clause for one in play.oracle.violations] == ["nothing is reported that is not so"]
+
+
+def test_an_oracle_misses_what_nobody_tells() -> None:
+    play = Play(Schedule(Config(carrier_mode="at_most"), tuple(steps_of("window", "half_trade", "lose", "window"))))
+    play.oracle.judged = lambda contract, result: None  # type: ignore[method-assign]
+    assert "each wrong is told" in {one.clause for one in play.all()}
+
+
+def test_a_failure_is_shrunk_to_the_steps_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def two_phantoms(self: Play) -> list[Violation]:
+        names = [step.name for step in self.schedule.steps]
+        return [Violation("none", "two phantoms")] if names.count("phantom") > 1 else []
+
+    monkeypatch.setattr(Play, "all", two_phantoms)
+    steps = (Do("trade"), Do("phantom"), Do("window"), Do("phantom", 1), Do("wait"), Do("phantom", 2), Do("window"))
+    found = play(Schedule(Config(), steps), 5)
+    assert isinstance(found, Failure)
+    shrunk = shrink(found)
+    assert [step.name for step in shrunk.schedule.steps] == ["phantom", "phantom"]
+    assert "seed 5, 2 steps: none" in story_of(shrunk)

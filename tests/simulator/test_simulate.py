@@ -1,0 +1,51 @@
+"""The command: what it writes, when it fails, and that broken lines are where the table says."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.simulator import broken_again, reached
+from tests.simulator.known import KNOWN, known_as
+from tests.simulator.oracle.clauses import Violation
+from tests.simulator.simulate import main
+
+
+def test_a_few_schedules_violate_nothing_and_are_written_down(tmp_path: Path) -> None:
+    to = tmp_path / "simulate.json"
+    assert main(["--schedules", "12", "--seed", "40", "--processes", "1", "--to", str(to)]) == 0
+    figures = json.loads(to.read_text())
+    assert (figures["schedules"], figures["seed"], figures["violations"]) == (12, 40, [])
+    assert figures["windows"] > 12 * 20 and figures["reached"]["verdict MATCHED"] > 12
+
+
+def test_what_is_reached_too_seldom_is_named() -> None:
+    enough = Counter(dict.fromkeys(reached.expected(), reached.AT_LEAST))
+    assert reached.missed(enough) == {}
+    enough["doubt log_expired"] -= 1
+    assert reached.missed(enough) == {"doubt log_expired": 9}
+
+
+def test_each_line_of_what_is_out_of_reach_names_something_and_is_struck_off_once_it_is_reached() -> None:
+    every = {name for name in reached.NOT_YET if name not in reached.expected()}
+    assert every == set(reached.NOT_YET)
+    assert reached.reached_all_the_same(Counter({"doubt torn_cut": 1})) == (
+        ["doubt torn_cut"] if "doubt torn_cut" in reached.NOT_YET else []
+    )
+
+
+def test_a_known_violation_is_no_other_one() -> None:
+    assert known_as(Violation("each wrong is told", "books: ev-1: missing, and nobody said so")) is None
+    assert len({one.name for one in KNOWN}) == len(KNOWN)
+
+
+@pytest.mark.parametrize("broken", broken_again.BROKEN, ids=[str(one.finding) for one in broken_again.BROKEN])
+def test_the_lines_that_are_broken_again_stand_in_their_files_once(broken: broken_again.Broken) -> None:
+    for edit in broken.edits:
+        assert (broken_again.ROOT / edit.file).read_text().count(edit.old) == 1, edit
+
+
+def test_every_finding_is_broken_again_or_is_said_to_be_out_of_reach() -> None:
+    numbers = {one.finding for one in broken_again.BROKEN} | set(broken_again.UNREACHABLE)
+    assert numbers >= set(range(1, 19))
