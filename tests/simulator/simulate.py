@@ -72,14 +72,10 @@ def play_some(first: int, step: int, count: int, until: float | None, until_firs
     return played
 
 
-def simulate(
-    schedules: int, seed: int, *, seconds: float | None, processes: int, until_first: bool = False
-) -> Played:
+def simulate(schedules: int, seed: int, *, seconds: float | None, processes: int, until_first: bool = False) -> Played:
     """All of them, in some processes; with until_first none of a process's behind its first failure."""
     until = None if seconds is None else time.monotonic() + seconds
-    shares = [
-        (seed + n, processes, len(range(n, schedules, processes)), until, until_first) for n in range(processes)
-    ]
+    shares = [(seed + n, processes, len(range(n, schedules, processes)), until, until_first) for n in range(processes)]
     played = Played()
     with ProcessPoolExecutor(processes) as pool:
         for some in pool.map(play_some, *zip(*shares, strict=True)):
@@ -148,7 +144,8 @@ def _print(played: Played, figures: dict[str, object], missed: dict[str, int]) -
 
 
 def commit() -> str:
-    found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    asked = ["git", "rev-parse", "--short", "HEAD"]
+    found = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
     return found.stdout.strip() or "unknown"
 
 

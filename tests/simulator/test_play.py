@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.simulator.oracle.clauses import Violation
 from tests.simulator.schedule.draw import draw
 from tests.simulator.schedule.play import Do, Play, Schedule, steps_of
 from tests.simulator.schedule.shrink import Failure, play, shrink, story_of
-from tests.simulator.oracle.clauses import Violation
 from tests.simulator.standins.run_functions import outstanding_breaks
 from tests.simulator.standins.seams import stand_ins
 from tests.simulator.world.config import Config

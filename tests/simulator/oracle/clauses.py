@@ -69,7 +69,8 @@ class Oracle:
                 grace=contract.partner_grace,
             )
             if reason:
-                self._violated("nothing is reported that is not so", f"{name}/{result.cut_n}: {reason}{self._about(name, found)}")
+                sentence = f"{name}/{result.cut_n}: {reason}{self._about(name, found)}"
+                self._violated("nothing is reported that is not so", sentence)
         self.doubted.setdefault(name, []).extend((self.world.clock.now, one.doubt) for one in result.doubts)
 
     def over(self, product: Product) -> None:
@@ -123,7 +124,7 @@ class Oracle:
 
     def _wrong_and_not_told(self, contract: Contract) -> Iterator[str]:
         truth, name = self.world.truth, name_of(contract)
-        for key in truth.keys():
+        for key in truth.match_keys():
             facts = facts_of(truth, key)
             for wrong in wrongs_of(facts, self.world.config):
                 seen = [one for one in self.reported.get(name, {}).get(key, ()) if _fits(one, wrong)]
@@ -167,8 +168,10 @@ class Oracle:
         doubts = self.doubted.get(name, ())
         if wrong.absence and any(one in LOST_UNREAD for _, one in doubts):
             return True
-        if wrong.absence and self.world.truth.gone_unread and any(
-            one is Doubt.PARTNER_NOT_SETTLED and when >= at for when, one in doubts
+        if (
+            wrong.absence
+            and self.world.truth.gone_unread
+            and any(one is Doubt.PARTNER_NOT_SETTLED and when >= at for when, one in doubts)
         ):
             return True
         if wrong.kind in ("amount", "currency") and any(

@@ -12,10 +12,6 @@ def _row(services: Services, which: int) -> RowFact | None:
     return standing[which % len(standing)] if standing else None
 
 
-def _by_somebody(services: Services) -> str:
-    return f"somebody-{services.payments}"
-
-
 def touch(services: Services, a: int, b: int) -> None:
     """UPDATE ... SET leg = leg."""
     row = _row(services, b)
@@ -27,11 +23,11 @@ def touch(services: Services, a: int, b: int) -> None:
 
 def change(services: Services, a: int, b: int) -> None:
     """The amount of a row is changed."""
-    row = _row(services, b)
-    wrong = services.wrong(row.money, 1 + a) if row else None
-    if row is not None and wrong is not None and services.world.database.update("somebody", row.row_id, amount_minor=wrong.amount_minor):
-        services.world.tell(f"row {row.row_id} of {row.money.match_key} is changed to {wrong.amount_minor}")
-        services.world.database.commit("somebody")
+    row, database = _row(services, b), services.world.database
+    amount = services.wrong(row.money, 1 + a).amount_minor if row else 0
+    if row is not None and database.update("somebody", row.row_id, amount_minor=amount):
+        services.world.tell(f"row {row.row_id} of {row.money.match_key} is changed to {amount}")
+        database.commit("somebody")
         services.world.look()
 
 
@@ -114,15 +110,12 @@ def odd_id(services: Services, a: int, b: int) -> None:
     """A row that names its own written_xid: none, an old one, or one of the far future."""
     if services.world.config.slice_by != "written_xid":
         return
-    first_side = not services.world.config.topic_first
     money = services.new_payment(b)[0]
     row_id = services.world.post("import", money, by="import", written_xid=(1, 3, 10**15)[a % 3])
     services.world.database.commit("import")
     services.world.look()
     services.world.truth.rows[row_id].odd_id = True
     services.world.tell(f"row {row_id} of {money.match_key} comes in with written_xid {(1, 3, 10**15)[a % 3]}")
-    if not first_side:
-        return
 
 
 LEDGER_STEPS: dict[str, Step] = {

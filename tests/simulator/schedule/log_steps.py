@@ -59,7 +59,7 @@ def retain(services: Services, a: int, b: int) -> None:
 
 
 def retain_all(services: Services, a: int, b: int) -> None:
-    for n, log in enumerate(services.world.broker.logs_of(services.world.contract.topics)):
+    for n in range(len(services.world.broker.logs_of(services.world.contract.topics))):
         retain(services, n, 3)
 
 

@@ -104,8 +104,9 @@ def first_again(services: Services, a: int, b: int) -> None:
 def both_again(services: Services, a: int, b: int) -> None:
     """A payment is made a second time on both sides: its first row was archived, or nobody looks."""
     known = [(origin, one.money) for origin, one in services.carried.items() if one.times]
-    if not known or services.world.config.key_is_unique and any(
-        row.stands for row in services.world.truth.rows_of(known[b % len(known)][1].match_key)
+    if not known or (
+        services.world.config.key_is_unique
+        and any(row.stands for row in services.world.truth.rows_of(known[b % len(known)][1].match_key))
     ):
         return
     money = known[b % len(known)][1]

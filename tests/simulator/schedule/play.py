@@ -66,10 +66,10 @@ class Play:
         self.oracle = Oracle(self.world)
         self.product = Product(self.world, self._judged)
         self.people = People(self.services, self.product)
+        CurrentWorld.it = self.world
 
     def all(self) -> list[Violation]:
         """From the first step to the last quiet window."""
-        CurrentWorld.it = self.world
         for step in self.schedule.steps:
             self.do(step)
         self.quiet_down()

@@ -1,4 +1,4 @@
-"""The product in the world: a scheduler that settles, cuts, judges and tells people, and tries again when it is killed."""
+"""The product in the world: a scheduler that settles, cuts, judges, tells people, and tries again when it is killed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -108,9 +108,7 @@ class Product:
         world = self.world
         give_up = end + contract.settle_timeout
         while True:
-            settlement = sources.observe(
-                world.store, contract, world, window_end_utc=end, now_utc=world.clock.now
-            )
+            settlement = sources.observe(world.store, contract, world, window_end_utc=end, now_utc=world.clock.now)
             if settlement.settled or world.clock.now >= give_up:
                 return
             world.clock.go(150)

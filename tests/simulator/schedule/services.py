@@ -1,4 +1,4 @@
-"""The services whose books are reconciled: who writes money first, who carries it to the other side, and how they err."""
+"""The services whose books are reconciled: who writes money first, who carries it to the other side, how they err."""
 
 from dataclasses import dataclass, field, replace
 
@@ -38,8 +38,7 @@ class Services:
         self.payments += 1
         n = self.payments
         return [
-            Money(f"ev-{n}-{leg}", f"pay-{n}", leg, 100 + amount, "EUR")
-            for leg in sorted(self.world.contract.legs)
+            Money(f"ev-{n}-{leg}", f"pay-{n}", leg, 100 + amount, "EUR") for leg in sorted(self.world.contract.legs)
         ]
 
     def producer(self, side: str, who: int) -> Producer:
@@ -65,9 +64,7 @@ class Services:
         if producer is not None and producer.decided is not None:
             world.broker.finish(producer, now_ms=world.clock.now_ms)
             world.look()
-        fact = world.publish(
-            producer, world.place(money.leg, partition), money, by=by, session=f"{side}-{who % WHO}"
-        )
+        fact = world.publish(producer, world.place(money.leg, partition), money, by=by, session=f"{side}-{who % WHO}")
         world.tell(
             f"{side}-{who % WHO} publishes {money.match_key}: {money.amount_minor} {money.currency} at "
             f"{fact.place}:{fact.offset}{'' if producer is None else f' (producer {producer.producer_id})'}"

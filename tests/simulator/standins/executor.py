@@ -1,4 +1,4 @@
-"""What an executor of repairs reaches outside of the store: a transactional producer, its progress topic, source rows."""
+"""What an executor of repairs reaches outside of the store: a transactional producer, a progress topic, source rows."""
 
 import json
 from collections.abc import Callable, Collection, Iterator

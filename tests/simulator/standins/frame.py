@@ -1,4 +1,4 @@
-"""As much of Spark's DataFrame as the match by hash asks for, over Arrow batches, in one process and without threads."""
+"""As much of Spark's DataFrame as the match by hash asks for, over Arrow batches, in one process without threads."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any

@@ -93,7 +93,5 @@ class MemoryIndexes(ReadableIndexes):
 def readable_indexes(artifacts: Path, stored: Mapping[int, KeyIndex]) -> MemoryIndexes:
     kept_from = max((index.kept_from for index in stored.values()), default=0)
     kept = {cut_n: index for cut_n, index in sorted(stored.items()) if cut_n >= kept_from}
-    whole = {
-        cut_n: index for cut_n, index in kept.items() if all(file.path in FOLDERS.by_path for file in index.files)
-    }
+    whole = {cut_n: index for cut_n, index in kept.items() if all(file.path in FOLDERS.by_path for file in index.files)}
     return MemoryIndexes(artifacts=artifacts, by_cut=whole, lost_cuts=tuple(n for n in kept if n not in whole))

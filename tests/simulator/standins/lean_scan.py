@@ -19,7 +19,7 @@ from tallystick.kafka_log.fetch import Fetch
 from tallystick.kafka_log.header_cache import BatchHeads, HeadKeeper
 from tallystick.kafka_log.log_walk import DecidedBatch
 from tallystick.kafka_log.offset_census import walk_counted
-from tallystick.kafka_log.record import record_of
+from tallystick.kafka_log.record import LogRecord, record_of
 from tallystick.matching.evidence import RecordTimes, UnreadableRecord
 from tallystick.matching.scan_result import UNREADABLE_SAMPLE, CanaryScan, SliceScan
 from tallystick.model.census_values import PartitionCensus
@@ -52,9 +52,7 @@ class Read:
     content: int = 0
 
 
-def read_topics(
-    fetch: Fetch, slices: Iterable[TopicSlice], decoder: EventDecoder, index: Any
-) -> Read:
+def read_topics(fetch: Fetch, slices: Iterable[TopicSlice], decoder: EventDecoder, index: Any) -> Read:
     """Walk the slices; index: what takes the keys, or None."""
     read = Read()
     for part in slices:
@@ -116,64 +114,77 @@ def _read_batch(read: Read, batch: DecidedBatch, part: TopicSlice, decoder: Even
         )
 
 
-def match(read: Read, rows: Sequence[Mapping[str, Any]], contract: Contract, known: Collection[str]) -> Any:
+@dataclass
+class Numbered:
+    """Texts as numbers, each its own: what a hash without collisions gives."""
+
+    topics: tuple[str, ...]
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def number(self, text: str) -> int:
+        return self.numbers.setdefault(text, len(self.numbers))
+
+    def fields(self, one: Mapping[str, Any]) -> int:
+        """Amount and currency as one number."""
+        return int(one["amount_minor"]) * 1_000_003 + self.number(f"\t{one['currency']}")
+
+    def part(self, one: Mapping[str, Any]) -> int:
+        """As `bucket_blobs` has it."""
+        return self.topics.index(one["topic"]) * PARTITIONS + int(one["partition"]) + 1
+
+
+def match(
+    read: Read, rows: Sequence[Mapping[str, Any]], contract: Contract, known: Collection[str]
+) -> tuple[list[Any], list[Any], list[Any]]:
     """The numpy match over numbered keys. Gives the exceptional events and rows, and events of torn transactions."""
-    topics, legs = tuple(sorted(set(contract.legs.values()))), contract.legs
-    numbers: dict[str, int] = {}
-    given = dict(_NOTHING)
-    parts = {topic: n * PARTITIONS + 1 for n, topic in enumerate(topics)}
-    events = read.events
+    numbered = Numbered(tuple(sorted(set(contract.legs.values()))))
+    events, given = read.events, dict(_NOTHING)
     if events:
         given[BlobKind.EVENTS] = np.array(
             [
-                (
-                    numbers.setdefault(one["match_key"], len(numbers)),
-                    _fields(one, numbers),
-                    parts[one["topic"]] + one["partition"],
-                    one["kafka_offset"],
-                )
+                (numbered.number(one["match_key"]), numbered.fields(one), numbered.part(one), one["kafka_offset"])
                 for one in events
             ],
             dtype=np.int64,
         )
     if rows:
         given[BlobKind.ROWS] = np.array(
-            [
-                (numbers.setdefault(one["match_key"], len(numbers)), _fields(one, numbers), int(one["row_id"]))
-                for one in rows
-            ],
+            [(numbered.number(one["match_key"]), numbered.fields(one), int(one["row_id"])) for one in rows],
             dtype=np.int64,
         )
-    wanted = [numbers[key] for key in known if key in numbers]
-    if len(legs) > 1 and events:
-        elsewhere = [one for one in events if legs.get(one["leg"], one["topic"]) != one["topic"]]
-        wanted += [numbers[one["match_key"]] for one in elsewhere]
+    wanted = [numbered.numbers[key] for key in known if key in numbered.numbers]
+    if len(contract.legs) > 1 and events:
+        wanted += _misrouted(events, contract, numbered)
         given[BlobKind.TRANSACTIONS] = np.array(
             [
-                (
-                    numbers.setdefault(f"\n{one['transaction_key']}", len(numbers)),
-                    parts[one["topic"]] + one["partition"],
-                    one["kafka_offset"],
-                )
+                (numbered.number(f"\n{one['transaction_key']}"), numbered.part(one), one["kafka_offset"])
                 for one in events
             ],
             dtype=np.int64,
         )
     if wanted:
         given[BlobKind.WANTED] = np.array([[one] for one in wanted], dtype=np.int64)
-    plan = ScanPlan(secret="", topics=topics, legs=len(legs))
-    found = _match_bucket(given, plan)
-    place_of = {(parts[one["topic"]] + one["partition"], one["kafka_offset"]): one for one in events}
-    home = [place_of[part, at] for _, part, at in found[BlobKind.EXCEPTION_EVENTS].tolist()]
+    plan = ScanPlan(secret="", topics=numbered.topics, legs=len(contract.legs))
+    return _home(_match_bucket(given, plan), read, rows, numbered)
+
+
+def _misrouted(events: Sequence[Mapping[str, Any]], contract: Contract, numbered: Numbered) -> list[int]:
+    """Keys of events that name a leg whose topic is another one."""
+    elsewhere = (one for one in events if contract.legs.get(one["leg"], one["topic"]) != one["topic"])
+    return [numbered.numbers[one["match_key"]] for one in elsewhere]
+
+
+def _home(
+    found: Mapping[BlobKind, Any], read: Read, rows: Sequence[Mapping[str, Any]], numbered: Numbered
+) -> tuple[list[Any], list[Any], list[Any]]:
+    """What the match told of, by its place."""
+    place_of = {(numbered.part(one), one["kafka_offset"]): one for one in read.events}
     ids = {place for _, place in found[BlobKind.EXCEPTION_ROWS].tolist()}
-    rows_home = [one for one in rows if int(one["row_id"]) in ids]
-    torn = [place_of[part, at] for part, at in found[BlobKind.INCOMPLETE].tolist()]
-    return home, rows_home, torn
-
-
-def _fields(one: Mapping[str, Any], numbers: dict[str, int]) -> int:
-    """Amount and currency as one number."""
-    return int(one["amount_minor"]) * 1_000_003 + numbers.setdefault(f"\t{one['currency']}", len(numbers))
+    return (
+        [place_of[part, at] for _, part, at in found[BlobKind.EXCEPTION_EVENTS].tolist()],
+        [one for one in rows if int(one["row_id"]) in ids],
+        [place_of[part, at] for part, at in found[BlobKind.INCOMPLETE].tolist()],
+    )
 
 
 def scan(
@@ -192,9 +203,7 @@ def scan(
     if repeated is not None:
         places = {(*part, at) for part, found in repeated(len(read.events)).items() for at in found.tolist()}
         again = {
-            one["match_key"]
-            for one in read.events
-            if (one["topic"], one["partition"], one["kafka_offset"]) in places
+            one["match_key"] for one in read.events if (one["topic"], one["partition"], one["kafka_offset"]) in places
         }
     every = {*known, *again}
     home, rows_home, torn = match(read, rows, contract, every)
@@ -203,13 +212,6 @@ def scan(
     topic_copies, ledger_copies = tuple(map(topic_copy, events)), tuple(map(ledger_copy, exceptional_rows))
     money = total_money((one["currency"], one["amount_minor"]) for one in rows)
     exceptional = total_money((copy.currency, copy.amount_minor) for copy in ledger_copies)
-    log_records = {}
-    for one in (*events, *incomplete):
-        place = (one["topic"], one["partition"], one["kafka_offset"])
-        record, batch = read.batches[place]
-        part = TopicPartition(topic=one["topic"], partition=one["partition"])
-        kept = record_of(record, batch, part, contract.event)
-        log_records[kept.item_id] = kept
     return SliceScan(
         rows_by_partition=dict(sorted(read.rows_by_partition.items())),
         ledger_rows=len(rows),
@@ -228,9 +230,20 @@ def scan(
         record_times=_record_times(read, possible_ms) if possible_ms else (),
         lags=_lags(read, rows, lag_of) if lag_of else (),
         canaries=canaries,
-        log_records=log_records,
+        log_records=_log_records(read, contract, (*events, *incomplete)),
         heads=read.heads,
     )
+
+
+def _log_records(read: Read, contract: Contract, events: Iterable[Mapping[str, Any]]) -> dict[str, LogRecord]:
+    """What the log says of copies that came home, by item id."""
+    found = {}
+    for one in events:
+        record, batch = read.batches[one["topic"], one["partition"], one["kafka_offset"]]
+        part = TopicPartition(topic=one["topic"], partition=one["partition"])
+        kept = record_of(record, batch, part, contract.event)
+        found[kept.item_id] = kept
+    return found
 
 
 def _content_of(rows: Sequence[Mapping[str, Any]]) -> int:

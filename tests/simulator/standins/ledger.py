@@ -183,7 +183,8 @@ def rows_as_arrow(rows: Collection[Row], *, with_time: bool) -> pa.RecordBatch:
         [row.currency for row in rows],
         [row.written_ms if with_time else None for row in rows],
     ]
-    return pa.record_batch([pa.array(one, kind) for one, kind in zip(columns, LEDGER_ROWS.types, strict=True)], schema=LEDGER_ROWS)
+    arrays = [pa.array(one, kind) for one, kind in zip(columns, LEDGER_ROWS.types, strict=True)]
+    return pa.record_batch(arrays, schema=LEDGER_ROWS)
 
 
 def row_as_read(row: Row, *, with_time: bool) -> dict[str, Any]:

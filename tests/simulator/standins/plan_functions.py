@@ -1,4 +1,7 @@
-"""The store's functions about plans, actions, approvals, switch and write-offs, on the store in memory."""
+"""The store's functions about plans, actions, approvals, switch and write-offs, on the store in memory.
+
+One file, since a claim, its outcome and its write-off look at the same rows of actions.
+"""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -218,9 +221,7 @@ def _effects(engine: Store, contract_name: str, actions: Sequence[Any], ledger: 
     }
 
 
-def _same_effect(
-    engine: Store, actions: Sequence[Any], effects: Mapping[UUID, str]
-) -> dict[UUID, tuple[_Other, ...]]:
+def _same_effect(engine: Store, actions: Sequence[Any], effects: Mapping[UUID, str]) -> dict[UUID, tuple[_Other, ...]]:
     by_effect = {effects[action.action_id]: action.action_id for action in actions if action.action_id in effects}
     found: dict[UUID, tuple[_Other, ...]] = {}
     for action_id, row in engine.actions.items():
@@ -344,9 +345,7 @@ def append_audit(
 
 def read_audit(engine: Store, contract_name: str, *, plan_id: UUID | None = None) -> tuple[AuditEntry, ...]:
     return tuple(
-        line
-        for line in engine.audit
-        if line.contract == contract_name and (plan_id is None or line.plan_id == plan_id)
+        line for line in engine.audit if line.contract == contract_name and (plan_id is None or line.plan_id == plan_id)
     )
 
 
@@ -448,5 +447,3 @@ def _life_of_break(engine: Store, contract_name: str, break_id: UUID) -> tuple[L
         if any(one.item.break_id == break_id for one in books.items[item_id])
         for one in books.items[item_id]
     )
-
-

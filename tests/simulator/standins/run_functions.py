@@ -1,4 +1,7 @@
-"""The store's functions about cuts, runs, items and samples, on the store in memory. Named and called as the real ones."""
+"""The store's functions about cuts, runs, items and samples, on the store in memory, under the real ones' names.
+
+One file, since they are the real functions' twins, one after the other in the order of the modules that these stand in.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import contextmanager
@@ -83,9 +86,9 @@ def open_cut(engine: Store, contract_name: str) -> Cut | None:
 
 
 def find_cut(engine: Store, contract_name: str, *, window_start_utc: datetime, window_end_utc: datetime) -> Cut | None:
-    window = (window_start_utc, window_end_utc)
-    rows = engine.of(contract_name).cuts
-    return next((row.cut for row in reversed(rows) if (row.cut.window_start_utc, row.cut.window_end_utc) == window), None)
+    cuts = [row.cut for row in engine.of(contract_name).cuts]
+    of_window = (cut for cut in reversed(cuts) if cut.window_end_utc == window_end_utc)
+    return next((cut for cut in of_window if cut.window_start_utc == window_start_utc), None)
 
 
 def read_cursor_positions(
@@ -261,7 +264,11 @@ def ledger_rows_before(engine: Store, contract_name: str, n: int) -> int | None:
 def ledger_rows_by_slice(engine: Store, contract_name: str, before: int | None = None) -> tuple[ReadSlice, ...]:
     books = engine.of(contract_name)
     return tuple(
-        ReadSlice(start=bounds.position_start, end=bounds.position_end, rows=books.verdicts[n].result.figures.ledger_rows)
+        ReadSlice(
+            start=bounds.position_start,
+            end=bounds.position_end,
+            rows=books.verdicts[n].result.figures.ledger_rows,
+        )
         for n, bounds in ((row.cut.n, row.cut.ledger_slice) for row in books.cuts)
         if n in books.verdicts and bounds.position_start < bounds.position_end and (before is None or n < before)
     )
@@ -321,9 +328,7 @@ def losses_before(engine: Store, contract_name: str, n: int) -> tuple[Loss, ...]
 def ledger_starts_of(engine: Store, contract_name: str, cuts: Collection[int]) -> LedgerStarts:
     books = engine.of(contract_name)
     judged = [row.cut for row in books.cuts if row.cut.n in cuts and row.cut.n in books.verdicts]
-    older = {
-        cut.n for cut in judged if books.verdicts[cut.n].result.look_ups.get("rows_may_be_older", False)
-    }
+    older = {cut.n for cut in judged if books.verdicts[cut.n].result.look_ups.get("rows_may_be_older", False)}
     return LedgerStarts(
         position_start={cut.n: cut.ledger_slice.position_start for cut in judged}, rows_may_be_older=frozenset(older)
     )
@@ -366,9 +371,7 @@ def transactions_judged_before(
     engine: Store, contract_name: str, n: int, transaction_keys: Collection[str]
 ) -> frozenset[str]:
     items = engine.of(contract_name).items
-    return frozenset(
-        key for key in transaction_keys if any(one.cut_n < n for one in items.get(legs_item_id(key), ()))
-    )
+    return frozenset(key for key in transaction_keys if any(one.cut_n < n for one in items.get(legs_item_id(key), ())))
 
 
 def closed_cuts_before(engine: Store, contract_name: str, n: int) -> tuple[Cut, ...]:

@@ -35,8 +35,8 @@ from tallystick_spark.matching.row_hashes import hashed_events, hashed_rows
 from tallystick_spark.readers.event_columns import read_events
 from tallystick_spark.readers.log_reader import WantedOffsets, event_rows, records_at, summaries_of
 from tallystick_spark.readers.postgres_rows import hashed_row_batch
-from tests.simulator.standins.frame import SESSION, Frame, Session
 from tests.simulator.standins import lean_scan
+from tests.simulator.standins.frame import SESSION, Frame, Session
 from tests.simulator.standins.key_index import IndexWriter, read_before
 from tests.simulator.standins.ledger import WorldLedger, row_as_read, rows_as_arrow
 
@@ -128,8 +128,8 @@ class PlantedCanaries:
 def _planted_batches(
     planted: PlantedCanaries, plan: ScanPlan, legs: tuple[tuple[str, str], ...]
 ) -> tuple[pa.RecordBatch, ...]:
-    topics = {leg: topic for leg, topic in legs}
-    elsewhere = {leg: topic for leg, topic in legs} if len(legs) > 1 else {}
+    topics = dict(legs)
+    elsewhere = topics if len(legs) > 1 else {}
     events = planted.planted_events
     batch = pa.record_batch(
         {

@@ -1,4 +1,7 @@
-"""Record batches as bytes, of format v2, as quickly as Python makes them. Source: Kafka protocol guide, "Record Batch"."""
+"""Record batches as bytes, of format v2, as quickly as Python makes them.
+
+Source: Kafka protocol guide, "Record Batch".
+"""
 
 import struct
 from collections.abc import Sequence
@@ -57,7 +60,10 @@ def marker_batch(
 
 @cache
 def _marker_template(marker: Marker) -> bytes:
-    """Version and type in the key, the coordinator's epoch in the value. Source: Kafka protocol guide, control records."""
+    """Version and type in the key, the coordinator's epoch in the value.
+
+    Source: Kafka protocol guide, control records.
+    """
     builder = DefaultRecordBatchBuilder(2, 0, True, 1, 0, -1, 1 << 20)
     builder.append(0, 1, struct.pack(">hh", 0, _MARKER_TYPES[marker]), struct.pack(">hi", 0, 0), [])
     raw = bytearray(builder.build())

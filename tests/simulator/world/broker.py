@@ -67,7 +67,9 @@ class PartitionLog:
             firsts += [one.first for one in self.ended if one.marker_offset >= high_watermark]
         return min([high_watermark, *firsts])
 
-    def append(self, records: Iterable[Record], *, producer_id: int, epoch: int, sequence: int, transactional: bool) -> int:
+    def append(
+        self, records: Iterable[Record], *, producer_id: int, epoch: int, sequence: int, transactional: bool
+    ) -> int:
         """A data batch; its first offset."""
         some = tuple(records)
         first, self.end = self.end, self.end + len(some)

@@ -29,7 +29,7 @@ class Money:
 class EventFact:
     """One record. outcome: open, committed, aborted, plain; or lost, where the log was cut back below it.
 
-    by: who wrote it: service, repair, hand. reverses: item id of the copy that it takes back; negated: it takes one back.
+    by: who wrote it: service, repair, hand. reverses: item id of the copy that it takes back; negated: it takes one.
     taken_back: another event has taken it back. visible_at: since when a reader may see it. readable: is it an event?
     """
 
@@ -157,7 +157,7 @@ class Truth:
         """What rows came, changed and went."""
         for row_id, row in database.rows.items():
             known = self.rows.get(row_id)
-            if known is None or known.gone_at is not None and known.written_xid != row.written_xid:
+            if known is None or (known.gone_at is not None and known.written_xid != row.written_xid):
                 self.rows[row_id] = _fact_of(row, now, self.written_by.get(row_id, "service"))
                 continue
             known.gone_at = None
@@ -177,7 +177,7 @@ class Truth:
     def rows_of(self, match_key: str) -> list[RowFact]:
         return [fact for fact in self.rows.values() if fact.money.match_key == match_key]
 
-    def keys(self) -> Iterator[str]:
+    def match_keys(self) -> Iterator[str]:
         """Every match key that was ever written on either side."""
         seen: dict[str, None] = {}
         for fact in self.events:
