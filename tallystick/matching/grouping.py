@@ -71,6 +71,16 @@ def group_by_transaction(copies: Iterable[Entry], carried: Iterable[OpenItem]) -
     return tuple(LegsCase(transaction_key=key, seen=legs, carried=items.get(key)) for key, legs in sorted(seen.items()))
 
 
+def of_broken_transactions(copies: Iterable[Entry], carried: Iterable[OpenItem]) -> Iterator[Entry]:
+    """New events of business transactions that an earlier cut broke: where a repeat of the seen leg stands beside the
+    one that was absent, this cut holds all legs, and the scan does not tell of the transaction by itself.
+    """
+    broken = {
+        item.transaction_key for item in carried if item.side is ItemSide.LEGS and item.state is not ItemState.OPEN
+    }
+    return (copy for copy in copies if copy.side is ItemSide.TOPIC and copy.transaction_key in broken)
+
+
 def not_judged_before(cases: Iterable[LegsCase], judged: Collection[str]) -> tuple[LegsCase, ...]:
     """Remove transactions that earlier runs have closed: their other legs came, or were written off."""
     return tuple(case for case in cases if case.carried is not None or case.transaction_key not in judged)

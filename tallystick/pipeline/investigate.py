@@ -36,6 +36,7 @@ from tallystick.matching.grouping import (
     group_by_key,
     group_by_transaction,
     not_judged_before,
+    of_broken_transactions,
     without_repeats,
 )
 from tallystick.matching.known_repairs import Believed, action_ids_of, believed_records, believed_rows, repairs_by_id
@@ -185,7 +186,8 @@ def group(scanned: ScannedCut) -> GroupedItems:
     records = read_identities(scanned.sides.fetcher(), asked, contract.event_on, scan.log_records, heads)
     known = scanned.known_repairs(action_ids_of(records, {}))
     reversing = believed_records(records, known)
-    legs = group_by_transaction(scan.incomplete, past.carried) if len(contract.legs) > 1 else ()
+    incomplete = (*scan.incomplete, *of_broken_transactions(scan.copies, past.carried))
+    legs = group_by_transaction(incomplete, past.carried) if len(contract.legs) > 1 else ()
     keys = {case.transaction_key for case in legs}
     return GroupedItems(
         scanned=scanned,

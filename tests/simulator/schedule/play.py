@@ -18,7 +18,7 @@ from tests.simulator.schedule.product import Product
 from tests.simulator.schedule.services import WHO, Services
 from tests.simulator.standins.seams import CurrentWorld
 from tests.simulator.world.config import Config
-from tests.simulator.world.contracts import contract_of
+from tests.simulator.world.contracts import OVERLAP, contract_of
 from tests.simulator.world.world import World
 
 STEPS: dict[str, Step] = {**MONEY_STEPS, **LEDGER_STEPS, **LOG_STEPS}
@@ -97,11 +97,18 @@ class Play:
             services.carry(0, 0, 0)
             services.end_carrying(0, commit=True)
         for _ in range(QUIET_WINDOWS):
+            if world.config.slice_by == "jdbc":
+                self._fill_the_overlap()
             self.product.window()
             if world.config.carrier_mode != "at_most":
                 for _ in range(len(services.due())):
                     services.carry(0, 0, 0)
                     services.end_carrying(0, commit=True)
+
+    def _fill_the_overlap(self) -> None:
+        """By a column that grows, the newest rows wait until others stand behind them."""
+        for _ in range(OVERLAP + 1):
+            MONEY_STEPS["trade"](self.services, 0, 0)
 
     @property
     def windows(self) -> int:

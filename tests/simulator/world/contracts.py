@@ -7,6 +7,7 @@ from typing import Any
 from tallystick.contract.contract import Contract
 from tests.simulator.world.clock import NOON
 
+OVERLAP = 3
 TOPIC, OTHER_TOPIC = "billing.payouts", "billing.fees"
 
 
@@ -37,7 +38,7 @@ def contract_of(direction: str, slice_by: str, legs: int, name: str = "books") -
             "connection": "ledger",
             "table": "main.payout",
             "order_by": "entry_id",
-            "overlap": 3,
+            "overlap": OVERLAP,
             "columns": columns,
         }
     elif direction == "ledger_to_topic":

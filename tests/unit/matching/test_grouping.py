@@ -6,7 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.matching.evidence import LegsCase
-from tallystick.matching.grouping import group_by_key, group_by_transaction, without_repeats
+from tallystick.matching.grouping import (
+    group_by_key,
+    group_by_transaction,
+    of_broken_transactions,
+    without_repeats,
+)
 from tallystick.matching.match_case import Entry, MatchResult, MatchStatus, UnmatchedItem
 from tallystick.model.item_reason import ReasonCode, reason_of
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
@@ -157,3 +162,10 @@ def test_nor_does_one_whose_row_is_called_one_too_many_in_the_same_cut() -> None
     first = replace(outcome, residues=(replace(extra, original=row(4)),))
     assert without_repeats([legs], [outcome]) == ()
     assert without_repeats([legs], [first]) == (legs,)
+
+
+def test_an_event_of_a_torn_transaction_tells_of_it_though_its_cut_holds_all_legs() -> None:
+    """Found by the simulated world: the absent leg came beside a repeat of the other one, and the break stood for ever."""
+    torn, whole = legs_item("pay-of-ev-1", "fee", ItemState.BROKEN), event(12, "ev-2")
+    assert list(of_broken_transactions([event(11), whole, row(5)], [torn])) == [event(11)]
+    assert list(of_broken_transactions([event(11), whole, row(5)], [legs_item("pay-of-ev-1", "fee")])) == []
