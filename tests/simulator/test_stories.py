@@ -29,9 +29,7 @@ def outstanding(played: Play) -> list[str]:
 
 def test_a_torn_transaction_is_whole_once_its_leg_came_beside_a_repeat_of_the_other() -> None:
     played = play(
-        Config(
-            direction="ledger_to_topic", legs=2, key_is_unique=True, producer_mode="plain", carrier_mode="at_most"
-        ),
+        Config(direction="ledger_to_topic", legs=2, key_is_unique=True, producer_mode="plain", carrier_mode="at_most"),
         *("window", ("half_trade", 2, 7), "window", "window"),
         *(("by_hand", 2, 6), "window", "window"),
     )

@@ -165,7 +165,7 @@ def test_nor_does_one_whose_row_is_called_one_too_many_in_the_same_cut() -> None
 
 
 def test_an_event_of_a_torn_transaction_tells_of_it_though_its_cut_holds_all_legs() -> None:
-    """Found by the simulated world: the absent leg came beside a repeat of the other one, and the break stood for ever."""
+    """Found by the simulated world: the absent leg came beside a repeat of the other, and the break stood for ever."""
     torn, whole = legs_item("pay-of-ev-1", "fee", ItemState.BROKEN), event(12, "ev-2")
     assert list(of_broken_transactions([event(11), whole, row(5)], [torn])) == [event(11)]
     assert list(of_broken_transactions([event(11), whole, row(5)], [legs_item("pay-of-ev-1", "fee")])) == []
