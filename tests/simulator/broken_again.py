@@ -216,17 +216,6 @@ BROKEN: tuple[Broken, ...] = (
             ),
         ),
     ),
-    Broken(
-        19,
-        "an old window after newer ones is cut and matched",
-        (
-            Edit(
-                "tallystick/pipeline/window_order.py",
-                "    if newest is None or window_end_utc > (",
-                "    if newest is None or newest.now_utc > (",
-            ),
-        ),
-    ),
 )
 """In the order of the audit's numbers."""
 

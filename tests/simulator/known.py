@@ -26,7 +26,7 @@ KNOWN: tuple[Known, ...] = (
     ),
     Known(
         "by jdbc, a late row and a deleted one in one slice cancel out",
-        "jdbc._slices_still_whole counts: where as many rows went as came late, one that no cut has read passes for read.",
+        "jdbc._slices_still_whole counts: where as many went as came late, one that no cut has read passes for read.",
         lambda found: "by a column that grows, from which rows were deleted" in found.sentence,
     ),
     Known(

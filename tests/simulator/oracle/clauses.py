@@ -226,6 +226,8 @@ class Oracle:
         began = self.world.truth.baseline_at
         if began is None:
             return True
+        if self.world.config.slice_by == "jdbc" and not all(_since(one, began) for one in facts.copies):
+            return True  # the newest rows stand behind the baseline already, their events before it
         if wrong.kind in ("origin twice", "follower twice"):
             of_topic = (wrong.kind == "origin twice") == self.world.config.topic_first
             if of_topic:
