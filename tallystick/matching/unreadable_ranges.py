@@ -63,7 +63,7 @@ def out_of_sight(
     """Return what no run could read of the partners of copies that these cuts saw first. losses: up to now, in any
     order.
 
-    log_is_whole: do the topics still hold all that they ever held?
+    log_is_whole: do the topics still hold the event of every row that the ledger has ever had?
     """
     return OutOfSight(
         events_lost=frozenset(n for n in first_seen if _event_may_be_lost(direction, n, losses, starts)),

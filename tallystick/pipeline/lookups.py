@@ -59,7 +59,7 @@ class LookUps:
     ledger_settled_until_utc: datetime | None
     older_rows: int | None
     log_is_whole: bool = True
-    """Did the topics still hold all that they ever held?"""
+    """Did the topics still hold the event of every row? A row from before the books may be older than its topic."""
     rows_moved_below: int = 0
     """Above every id of a row that the guard of older rows has found moved, up to this run; 0: none."""
     rows_may_be_older: bool = False
@@ -168,7 +168,8 @@ def look_up(sides: Sources, cut: Cut, past: RunHistory, asked: Questions, at_han
         else ledger_settled_until(samples, ledger_low_mark=snapshot.low_mark),
         earlier_rows=sides.ledger.count_by_place(cut.ledger_slice, cut_n=cut.n),
         older_rows=older_rows,
-        log_is_whole=all(part.log_start == 0 and not is_recreated(past.baseline, part) for part in partitions),
+        log_is_whole=not past.rows_before_the_books
+        and all(part.log_start == 0 and not is_recreated(past.baseline, part) for part in partitions),
         rows_moved_below=rows_moved_below,
         rows_may_be_older=cut.ledger_slice.position_start < rows_moved_below,
         lost_before_the_books=(

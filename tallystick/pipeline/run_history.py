@@ -30,6 +30,8 @@ class RunHistory:
     previous: Cut
     carried: tuple[OpenItem, ...]
     older_rows_expected: int | None
+    rows_before_the_books: int | None = None
+    """Rows that the baseline counted; None where no row can be read a second time unseen, so that nobody counts."""
     losses: tuple[Loss, ...] = ()
     """Earlier cuts of which retention took something before it was read."""
     ledger_starts: LedgerStarts = field(default_factory=LedgerStarts)
@@ -53,6 +55,7 @@ def read_history(engine: Engine, contract: Contract, cut: Cut, carried: tuple[Op
         previous=previous,
         carried=carried,
         older_rows_expected=ledger_rows_before(engine, contract.name, cut.n),
+        rows_before_the_books=ledger_rows_before(engine, contract.name, 1),
         losses=losses_before(engine, contract.name, cut.n),
         ledger_starts=ledger_starts_of(engine, contract.name, {item.first_seen_cut for item in carried}),
         rows_moved_below=moved_below(engine, contract.name, cut.n - 1),

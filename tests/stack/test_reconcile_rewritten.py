@@ -85,6 +85,28 @@ def test_rows_that_say_or_pay_something_else_after_their_match_are_breaks_and_a_
         }
 
 
+@pytest.mark.parametrize("direction", ["topic_to_ledger", "ledger_to_topic"])
+def test_a_row_older_than_its_topic_is_never_called_alone_when_it_is_written_anew(
+    new_books: NewBooks, direction: str
+) -> None:
+    """The log begins at 0, and the event is on it no more: it went to the topic that had this name before."""
+    old = payment("old")
+    with new_books(direction=direction) as books:
+        books.both(old)
+        books.remake_topic("payment")
+        books.take_cut()
+        books.ledger.execute(MARK_SENT.format(table=books.table, event_id=old.event_id))
+        found = []
+        for name in ("a", "b"):
+            books.both(payment(name))
+            found.append(books.next_run())
+        assert [kinds(run) for run in found] == [[], []]
+        assert Doubt.LEDGER_REWRITTEN in doubts(found[0])
+        assert [item.state for run in found for item in run.result.items if item.match_key == old.event_id][-1] is (
+            ItemState.UNDECIDABLE
+        )
+
+
 def test_the_same_update_read_by_written_xid_changes_nothing(new_books: NewBooks) -> None:
     with new_books(direction="ledger_to_topic", ledger={"slice_by": "written_xid"}) as books:
         books.take_cut()

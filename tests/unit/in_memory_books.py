@@ -300,7 +300,7 @@ class Books:
                 for c in losses
             ],
             LedgerStarts(position_start=starts, rows_may_be_older=frozenset(n for n in starts if starts[n] < moved[n])),
-            log_is_whole=not any(self.log_start.values()),
+            log_is_whole=not self.older_at_baseline and not any(self.log_start.values()),
         )
 
     def _rows_may_be_older(self, cut: Cut, look_ups: LookUps) -> bool:
