@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tallystick.alerting.acknowledgement import acknowledgement
 from tallystick.alerting.alert import INCONCLUSIVE, PAGING_DOUBTS, Alert
-from tallystick.alerting.message import message_of
+from tallystick.alerting.alert_json import message_of
 from tallystick.alerting.sample_alert import page_of_test
 from tallystick.alerting.template import JSON_KINDS, LINE_KINDS, render_json, render_lines
 from tallystick.model.finding_names import BreakClass, Doubt, Notice

@@ -11,7 +11,7 @@ from jinja2 import PackageLoader, StrictUndefined, Template
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from tallystick.alerting.alert import Alert
-from tallystick.alerting.view import view_of
+from tallystick.alerting.alert_content import view_of
 
 JSON_KINDS = ("pagerduty", "alertmanager", "slack")
 LINE_KINDS = ("email", "apprise")

@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from tallystick.alerting.alert import Alert
-from tallystick.alerting.message import Attempt
+from tallystick.alerting.alert_json import Attempt
 from tallystick.cli.table import Rows, console
 from tallystick.compensation.write_off import BreakWrittenOff
 from tallystick.contract.change import ChangeEffect, ContractChange, gravest, value_text

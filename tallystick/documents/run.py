@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tallystick.alerting.alert import Alert
-from tallystick.alerting.message import Attempt, message_of
+from tallystick.alerting.alert_json import Attempt, message_of
 from tallystick.compensation.write_off import BreakWrittenOff
 from tallystick.contract.change import ContractChange
 from tallystick.contract.contract import Contract

@@ -18,7 +18,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from tallystick.alerting.alert import AlertAction
-from tallystick.alerting.message import SCHEMA_VERSION
+from tallystick.alerting.alert_json import SCHEMA_VERSION
 from tallystick.compensation.plan import RepairKind
 from tallystick.contract.alerts import Severity
 from tallystick.documents.plan import SCHEMA_VERSION as PLAN_VERSION

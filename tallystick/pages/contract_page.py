@@ -8,7 +8,7 @@ from uuid import UUID
 
 from markupsafe import Markup
 
-from tallystick.alerting.view import ALERT_TEXTS
+from tallystick.alerting.alert_content import ALERT_TEXTS
 from tallystick.contract.change import ContractChange, contract_changes
 from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.config_check import PostureLine

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from sqlalchemy import Engine
 
 from tallystick.alerting.alert import Alert
-from tallystick.alerting.message import Attempt, SinkFailed
+from tallystick.alerting.alert_json import Attempt, SinkFailed
 from tallystick.alerting.sinks.registry import Sink, StatelessSink
 from tallystick.model.errors import TallystickError
 from tallystick.store.alerts.alert_store import (

@@ -7,7 +7,7 @@ import pytest
 from typer.main import get_command
 
 from tallystick.alerting.alert import INCONCLUSIVE, SILENCES, TEST
-from tallystick.alerting.view import ALERT_TEXTS
+from tallystick.alerting.alert_content import ALERT_TEXTS
 from tallystick.cli.app import app
 from tallystick.connections.connections import runbook_links
 from tallystick.model.finding_names import BreakClass, Doubt, Notice

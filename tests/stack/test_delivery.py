@@ -16,7 +16,7 @@ from sqlalchemy import Engine, text
 from lab.servers.ports import free_port
 from tallystick.alerting.acknowledgement import AcknowledgementRefused
 from tallystick.alerting.alert import Alert
-from tallystick.alerting.message import SinkFailed, SinkRefused
+from tallystick.alerting.alert_json import SinkFailed, SinkRefused
 from tallystick.alerting.sinks.alertmanager import AlertmanagerSink
 from tallystick.alerting.sinks.connection import SinkConnection
 from tallystick.alerting.sinks.file import FileSink

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine
 
 from tallystick.alerting.alert import Alert
-from tallystick.alerting.message import Attempt, SinkFailed
+from tallystick.alerting.alert_json import Attempt, SinkFailed
 from tallystick.contract.contract import Contract
 from tallystick.pipeline.deliver_alerts import DeliveryFailed, deliver_pending, send_unrecorded
 from tallystick.pipeline.missing_verdict_alert import (

@@ -6,7 +6,7 @@ Apprise says only whether all went well, so that is checked: no answer is a fail
 from dataclasses import dataclass, field
 
 from tallystick.alerting.alert import Alert, AlertAction
-from tallystick.alerting.message import SinkFailed, SinkRefused
+from tallystick.alerting.alert_json import SinkFailed, SinkRefused
 from tallystick.alerting.sinks.http_post import TIMEOUT_SECONDS, silent_logs
 from tallystick.alerting.template import render_lines
 from tallystick.contract.alerts import Severity

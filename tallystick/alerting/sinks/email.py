@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Literal
 
 from tallystick.alerting.alert import Alert
-from tallystick.alerting.message import SinkFailed, SinkRefused
+from tallystick.alerting.alert_json import SinkFailed, SinkRefused
 from tallystick.alerting.sinks.http_post import TIMEOUT_SECONDS
 from tallystick.alerting.template import render_lines
 

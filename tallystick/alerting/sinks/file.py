@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tallystick.alerting.alert import Alert
-from tallystick.alerting.message import SinkFailed, message_of
+from tallystick.alerting.alert_json import SinkFailed, message_of
 from tallystick.host.private_files import SharingRefused, private_file, private_folder
 
 

@@ -13,7 +13,7 @@ from email.utils import parsedate_to_datetime
 
 import httpx
 
-from tallystick.alerting.message import SinkFailed, SinkRefused
+from tallystick.alerting.alert_json import SinkFailed, SinkRefused
 
 TIMEOUT_SECONDS = 5
 """From the look-up of the name to the head of the answer; a receiver that is slower is down for us."""

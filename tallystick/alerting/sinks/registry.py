@@ -11,7 +11,7 @@ from typing import Literal, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 from tallystick.alerting.alert import Alert
-from tallystick.alerting.message import SinkRefused
+from tallystick.alerting.alert_json import SinkRefused
 from tallystick.alerting.policy import sink_name
 from tallystick.alerting.sinks.alertmanager import AlertmanagerSink
 from tallystick.alerting.sinks.apprise import AppriseSink

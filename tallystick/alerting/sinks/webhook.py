@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tallystick.alerting.alert import Alert
-from tallystick.alerting.message import SinkRefused, message_of
+from tallystick.alerting.alert_json import SinkRefused, message_of
 from tallystick.alerting.sinks.http_post import TIMEOUT_SECONDS, post
 
 _SECRET_PREFIX = "whsec_"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from tallystick.alerting.alert import Alert, AlertAction
-from tallystick.alerting.message import SinkFailed
+from tallystick.alerting.alert_json import SinkFailed
 from tallystick.contract.contract import Contract
 from tallystick.model.errors import TallystickError
 from tallystick.model.run_result import RunResult

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tallystick.alerting.alert import AlertAction
-from tallystick.alerting.message import message_of
+from tallystick.alerting.alert_json import message_of
 from tallystick.alerting.policy import severity_of
 from tallystick.contract.alerts import AlertRules, Severity
 from tallystick.model.finding_names import BreakClass, Doubt, Notice

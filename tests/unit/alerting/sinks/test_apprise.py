@@ -2,7 +2,7 @@
 
 import pytest
 
-from tallystick.alerting.message import SinkFailed, SinkRefused
+from tallystick.alerting.alert_json import SinkFailed, SinkRefused
 from tallystick.alerting.sinks.apprise import AppriseSink
 from tests.alert_receiver import Receiver
 from tests.unit.alerting.sinks.receivers import ALERT, by_apprise

@@ -11,7 +11,7 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
 
 from lab.servers.ports import free_port
-from tallystick.alerting.message import SinkFailed, SinkRefused
+from tallystick.alerting.alert_json import SinkFailed, SinkRefused
 from tallystick.alerting.sinks.email import EmailSink
 from tests.unit.alerting.sinks.receivers import ALERT, HOUR, NOON, PATIENT, RESOLVED
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.alerting.message import SinkFailed, message_of
+from tallystick.alerting.alert_json import SinkFailed, message_of
 from tallystick.alerting.sinks.file import FileSink
 from tests.unit.alerting.sinks.receivers import ALERT, RESOLVED
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tallystick.alerting.message import SinkFailed, SinkRefused
+from tallystick.alerting.alert_json import SinkFailed, SinkRefused
 from tallystick.alerting.sinks.http_post import retry_after_seconds
 from tallystick.alerting.sinks.webhook import WebhookSink
 from tests.alert_receiver import Receiver

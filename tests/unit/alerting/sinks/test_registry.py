@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tallystick.alerting.message import SinkFailed, SinkRefused
+from tallystick.alerting.alert_json import SinkFailed, SinkRefused
 from tallystick.alerting.sinks.alertmanager import AlertmanagerSink
 from tallystick.alerting.sinks.apprise import AppriseSink
 from tallystick.alerting.sinks.connection import SinkConnection

@@ -6,7 +6,7 @@ import hmac
 
 import pytest
 
-from tallystick.alerting.message import SinkRefused
+from tallystick.alerting.alert_json import SinkRefused
 from tallystick.alerting.sinks.webhook import signed
 from tests.alert_receiver import Receiver
 from tests.unit.alerting.sinks.receivers import ALERT, SECRET, webhook

@@ -2,7 +2,7 @@
 
 import json
 
-from tallystick.alerting.message import message_of
+from tallystick.alerting.alert_json import message_of
 from tests.unit.alerting.run_alerts import a_break, alerts
 
 
