@@ -120,9 +120,10 @@ def both_again(services: Services, a: int, b: int) -> None:
 def canary_key(services: Services, a: int, b: int) -> None:
     """A payment of somebody whose keys begin as those of planted copies do: on one side, or on both."""
     services.payments += 1
-    leg = sorted(services.world.contract.legs)[0]
-    money = Money(f"tallystick-canary-{services.payments}", f"pay-c-{services.payments}", leg, 99_999, "EUR")
-    services.write(True, a, money, partition=b)
+    n = services.payments
+    for leg in sorted(services.world.contract.legs):
+        money = Money(f"tallystick-canary-{n}-{leg}", f"pay-c-{n}", leg, 99_999, "EUR")
+        services.write(True, a, money, partition=b)
     services.end(True, a, commit=True)
 
 
