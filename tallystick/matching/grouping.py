@@ -56,7 +56,10 @@ def copy_of_item(item: OpenItem, *, ignore_case: bool) -> Entry:
 
 
 def group_by_transaction(copies: Iterable[Entry], carried: Iterable[OpenItem]) -> tuple[LegsCase, ...]:
-    """Return business transactions with a leg missing in this cut, and those that earlier cuts left open."""
+    """Return business transactions with a leg missing in this cut, and those that earlier cuts left open.
+
+    A leg that waits for its row was read, though the log may have forgotten it since.
+    """
     seen: dict[str, dict[str, tuple[int, str, str]]] = {}
     items = {item.transaction_key: item for item in carried if item.side is ItemSide.LEGS}
     for key, item in items.items():
@@ -68,6 +71,9 @@ def group_by_transaction(copies: Iterable[Entry], carried: Iterable[OpenItem]) -
         if key in items:
             for leg in items[key].leg.split("+"):
                 legs.setdefault(leg, (items[key].amount_minor, items[key].currency, items[key].item_id))
+    for item in carried:
+        if item.side is ItemSide.TOPIC and item.state is ItemState.OPEN and item.transaction_key in seen:
+            seen[item.transaction_key].setdefault(item.leg, (item.amount_minor, item.currency, item.item_id))
     return tuple(LegsCase(transaction_key=key, seen=legs, carried=items.get(key)) for key, legs in sorted(seen.items()))
 
 
@@ -99,7 +105,15 @@ def without_repeats(cases: Iterable[LegsCase], outcomes: Iterable[MatchResult]) 
 
 
 def _repeated_events(outcome: MatchResult) -> Iterator[str]:
-    """Item ids of events that are one too many, and of those that followed a row that is."""
+    """Item ids of events that are one too many, of those that followed a row that is, and of what repeats these."""
+    found = set(_repeats_of_earlier(outcome))
+    yield from found
+    for residue in outcome.residues:
+        if residue.fate is MatchStatus.EXTRA and residue.original is not None and residue.original.item_id in found:
+            yield residue.copy.item_id
+
+
+def _repeats_of_earlier(outcome: MatchResult) -> Iterator[str]:
     for residue in outcome.residues:
         if residue.fate is MatchStatus.EXTRA and (residue.original is None or residue.original.carried is not None):
             yield residue.copy.item_id

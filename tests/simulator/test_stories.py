@@ -34,3 +34,19 @@ def test_a_torn_transaction_is_whole_once_its_leg_came_beside_a_repeat_of_the_ot
         *(("by_hand", 2, 6), "window", "window"),
     )
     assert outstanding(played) == ["duplicate_in_topic_reprocessed"]
+
+
+def test_no_transaction_is_torn_whose_forgotten_leg_waits_for_its_row() -> None:
+    played = play(
+        Config(direction="ledger_to_topic", legs=2, producer_mode="plain", carrier_mode="at_most", contracts=2),
+        *(("pay", 2, 7), "window", ("trade", 1, 5), "window", ("retain_all", 1), ("both_again", 0, 8), "window"),
+    )
+    assert outstanding(played) == ["duplicate_in_ledger", "duplicate_in_topic_cause_unknown"]
+
+
+def test_no_transaction_is_torn_by_what_repeats_a_repeat() -> None:
+    played = play(
+        Config(direction="ledger_to_topic", legs=2, producer_mode="plain", carrier_mode="at_most", contracts=2),
+        *("window", ("trade", 1, 5), "window", ("retain_all", 1), ("both_again", 0, 8)),
+    )
+    assert outstanding(played) == ["duplicate_in_ledger", "duplicate_in_topic_no_idempotence"]

@@ -81,6 +81,9 @@ class Oracle:
             self._violated("no effect twice", sentence)
         for contract in self.world.contracts:
             books = self.world.store.of(name_of(contract))
+            self.doubted[name_of(contract)] = [
+                (row.recorded_at, one.doubt) for row in books.verdicts.values() for one in row.result.doubts
+            ]  # a person's too, who closes a cut that nobody has judged
             if any(row.open for row in books.cuts):
                 self._violated("books never stop", f"{name_of(contract)}: a cut is open still")
                 continue
@@ -174,18 +177,20 @@ class Oracle:
             and any(one is Doubt.PARTNER_NOT_SETTLED and when >= at for when, one in doubts)
         ):
             return True
-        if wrong.kind in ("amount", "currency") and any(
-            one in LOST_UNREAD and when >= event.visible_at
-            for when, one in doubts
-            for event in facts.events
-            if event.visible_at
-        ):
+        if wrong.kind in ("amount", "currency") and self._one_unread(facts, doubts):
             return True
         if any(row.odd_id for row in facts.rows) and any(one is Doubt.LEDGER_REWRITTEN for _, one in doubts):
             return True
         if wrong.kind.endswith("twice") and self._read_in_part(name, facts):
             return True
         return any(one in SEEN_IN_PART and when >= at for when, one in doubts)
+
+    def _one_unread(self, facts: KeyFacts, doubts: Iterable[tuple[datetime, Doubt]]) -> bool:
+        """Did a run say, after one of the pair's copies had come, that it could not read all of that side?"""
+        of_rows = {Doubt.CUT_CLOSED, *([Doubt.LEDGER_REWRITTEN] if self.world.config.slice_by == "jdbc" else [])}
+        came = [(one.visible_at, LOST_UNREAD) for one in facts.events if one.visible_at]
+        came += [(one.visible_at, frozenset(of_rows)) for one in facts.rows]
+        return any(one in of_side and when >= at for when, one in doubts for at, of_side in came)
 
     def _read_in_part(self, name: str, facts: KeyFacts) -> bool:
         """Did a run say that it lost offsets, after an event that no cut has read?"""
@@ -257,7 +262,7 @@ class Oracle:
         """Did a run say, after the last copy came, that it could not read all that was written?"""
         torn = found.break_class == "torn_transaction"
         came = [
-            one.visible_at
+            one.written_at  # a record that is written anew may be visible long after
             for one in self.world.truth.events
             if (one.money.transaction_key if torn else one.money.match_key) == found.match_key and one.visible_at
         ]

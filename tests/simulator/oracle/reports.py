@@ -92,7 +92,8 @@ def _why_not_torn(found: Break, truth: Truth, config: Config) -> str | None:
     legs = {one.money.leg for one in events}
     if len(legs) >= config.legs and all(one.visible for one in events):
         began = truth.baseline_at
-        older = began is not None and any(one.visible_at is not None and one.visible_at <= began for one in events)
+        rows = [one for one in truth.rows.values() if one.money.transaction_key == found.transaction_key]
+        older = began is not None and any(one.visible_at and one.visible_at <= began for one in (*events, *rows))
         again = len(events) > len({one.money.match_key for one in events})
         why = ", some older than the books" if older else ", one of them again" if again else ""
         return f"torn_transaction of {found.transaction_key}: all legs stand{why}: {sorted(legs)}"

@@ -75,6 +75,7 @@ class Play:
         self.quiet_down()
         self.oracle.over(self.product)
         self.oracle.read_again(self.people.reread_differently)
+        self.reached["doubt cut_closed"] = self.world.store.closed_unread()
         self.reached.update(f"refusal {one.partition(':')[0]}" for one in self.product.failed)
         self.reached.update(f"step {step.name}" for step in self.schedule.steps)
         return self.oracle.violations

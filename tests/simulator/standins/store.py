@@ -16,6 +16,7 @@ from tallystick.compensation.kill_switch import SwitchSetting
 from tallystick.compensation.plan import Plan
 from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut, Sample
+from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import Break
 from tallystick.model.open_item import OpenItem
 from tallystick.model.run_result import RunResult
@@ -112,6 +113,11 @@ class Store:
     switches: list[SwitchSetting] = field(default_factory=list)
     indexes: dict[str, Any] = field(default_factory=dict)
     """Index folders, by path."""
+
+    def closed_unread(self) -> int:
+        """So many cuts were closed by a person."""
+        results = [row.result for books in self.books.values() for row in books.verdicts.values()]
+        return sum(one.doubt is Doubt.CUT_CLOSED for result in results for one in result.doubts)
 
     def of(self, contract_name: str) -> Books:
         return self.books.setdefault(contract_name, Books())

@@ -87,6 +87,16 @@ def test_a_carried_transactions_legs_join_the_new_ones_and_the_new_ones_place_is
     assert case.carried == item
 
 
+def test_a_leg_that_waits_for_its_row_was_read_and_one_that_is_broken_says_nothing() -> None:
+    """Found by the simulated world: its fee was published again, and the log had forgotten its payout."""
+    waits = replace(item_of(event(11)), leg="fee")
+    (case,) = group_by_transaction([event(12)], [waits])
+    assert sorted(case.seen) == ["fee", "payout"]
+    (case,) = group_by_transaction([event(12)], [replace(waits, state=ItemState.BROKEN)])
+    assert sorted(case.seen) == ["payout"]
+    assert group_by_transaction([], [waits]) == ()
+
+
 def test_an_open_transaction_is_judged_again_and_a_broken_one_only_with_news() -> None:
     (case,) = group_by_transaction([], [legs_item("pay-1", "payout")])
     assert sorted(case.seen) == ["payout"]
@@ -162,6 +172,14 @@ def test_nor_does_one_whose_row_is_called_one_too_many_in_the_same_cut() -> None
     first = replace(outcome, residues=(replace(extra, original=row(4)),))
     assert without_repeats([legs], [outcome]) == ()
     assert without_repeats([legs], [first]) == (legs,)
+
+
+def test_nor_does_what_repeats_an_event_that_followed_a_row_one_too_many() -> None:
+    extra = UnmatchedItem(copy=event(12), fate=MatchStatus.EXTRA, reason=reason_of(ReasonCode.EXTRA_ALONE))
+    repeats, stands = replace(extra, original=event(11)), replace(extra, original=event(13))
+    legs, outcome = legs_of(event(12)), paired_with("duplicate_in_ledger")
+    assert without_repeats([legs], [replace(outcome, residues=(repeats,))]) == ()
+    assert without_repeats([legs], [replace(outcome, residues=(stands,))]) == (legs,)
 
 
 def test_an_event_of_a_torn_transaction_tells_of_it_though_its_cut_holds_all_legs() -> None:
