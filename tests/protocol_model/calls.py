@@ -239,6 +239,9 @@ def _flush(world: World, number: int, publisher: int, refused: bool) -> list[Out
 def _commit_transaction(world: World, number: int, publisher: int) -> list[Outcome]:
     if world.holder != (number, publisher):
         return [Outcome("", world, raises="fenced")]
+    if not any(one.who == OURS for part in (world.events, world.progress) for one in part.records):
+        # committed before, and asked again: the broker says the same once more
+        return [Outcome("", world), Outcome("the broker does not answer", world, raises="final", idle=True)]
     after = world._replace(events=world.events.ended(OURS, COMMITTED), progress=world.progress.ended(OURS, COMMITTED))
     return [
         Outcome("", after),
