@@ -25,13 +25,13 @@ SMALL: Mapping[str, Books] = {
 }
 
 WHOLE: Mapping[str, Books] = {
-    "two executors, five starts, three strikes": Books(Left(starts=5, strikes=3)),
     "a late original, retention and a write-off": Books(
-        Left(starts=2, strikes=3, originals=1, runs=1, retentions=1, write_offs=1)
+        Left(starts=2, strikes=1, originals=1, runs=1, retentions=1, write_offs=1)
     ),
-    "a late original and retention over two runs": Books(Left(starts=2, strikes=1, originals=1, runs=2, retentions=1)),
-    "progress made anew, and reopened": Books(Left(starts=3, strikes=2, runs=1, retentions=1, remakes=1, reopenings=1)),
+    "a late original and retention over two runs": Books(Left(starts=1, strikes=3, originals=1, runs=2, retentions=1)),
+    "progress made anew, and reopened": Books(Left(starts=2, strikes=2, runs=1, retentions=1, remakes=1, reopenings=1)),
     "the switch": Books(Left(starts=3, strikes=2, switches=2)),
     "two events, a transaction each": Books(Left(starts=2, strikes=1, originals=1), Scene(items=2, together=1)),
-    "two events, one transaction": Books(Left(starts=2, strikes=1, originals=1, runs=1), Scene(items=2)),
+    "two events, one transaction": Books(Left(starts=2, strikes=1, originals=1), Scene(items=2)),
+    "two executors, five starts, three strikes": Books(Left(starts=5, strikes=3)),
 }

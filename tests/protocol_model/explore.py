@@ -5,7 +5,7 @@ import struct
 import time
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,7 +84,8 @@ class Packed:
 
 
 class Exploration:
-    """states_max: stop there, and say that it is not finished; None: to the end.
+    """states_max: stop there, and say that it is not finished; None: to the end. tell: called at each depth, with the
+    states so far and those that are to be looked at.
 
     reduced: leave out what cannot lead to anything new. What nothing can change any more is done before all else. And
     a start that dies, or gets no answer, before a call dies right behind the last one that changed anything: what it
@@ -93,6 +94,7 @@ class Exploration:
 
     def __init__(self, product: Product, left: Left, *, states_max: int | None = None, reduced: bool = True) -> None:
         self.product, self.states_max, self.reduced = product, states_max, reduced
+        self.tell: Callable[[int, int, int], object] = lambda depth, states, ahead: None
         self.first = first_world(product.scene, left)
         self.found = Explored()
         self._labels: dict[str, int] = {}
@@ -101,6 +103,7 @@ class Exploration:
         self._packed, self._seen = Packed(), set[bytes]()
 
     def run(self) -> Explored:
+        """Explore to the end, or to the first state that is wrong."""
         with self.product.over_walls():
             return self.run_inside()
 
@@ -111,6 +114,7 @@ class Exploration:
         level = [(self._note(-1, "begin"), packed.pack(self.first))]
         while level and self.found.violation is None and not self._is_enough(len(seen)):
             self.found.depth += 1
+            self.tell(self.found.depth, len(seen), len(level))
             ahead: list[tuple[int, bytes]] = []
             for at, before in level:
                 for step, then, wrong in self.steps(packed.unpack(before)):

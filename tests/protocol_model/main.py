@@ -7,6 +7,7 @@ import argparse
 import json
 import platform
 import sys
+import time
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from .explore import Exploration, Explored
 from .product import Product
 
 OUT = Path(__file__).parents[2] / "build" / "model.json"
+_TOLD_SECONDS = 60
 _VERSIONS = ("tallystick", "confluent-kafka", "sqlalchemy", "pydantic", "tenacity")
 
 
@@ -28,12 +30,26 @@ def main() -> int:
     every = SMALL if given.small else WHOLE
     figures = {}
     for name in given.books or every:
-        found = Exploration(Product(every[name].scene), every[name].left, states_max=given.states_max).run()
+        exploration = Exploration(Product(every[name].scene), every[name].left, states_max=given.states_max)
+        exploration.tell = Progress(name)
+        found = exploration.run()
         print(line_of(name, found), flush=True)
         figures[name] = figures_of(every[name], found)
         OUT.parent.mkdir(exist_ok=True)
         OUT.write_text(json.dumps(document_of(figures), indent=2) + "\n")
     return 0 if all(one["finished"] and not one["violation"] for one in figures.values()) else 1
+
+
+class Progress:
+    """A line a minute on stderr, while nothing else is said."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.told_at = name, time.monotonic()
+
+    def __call__(self, depth: int, states: int, ahead: int) -> None:
+        if time.monotonic() - self.told_at >= _TOLD_SECONDS:
+            self.told_at = time.monotonic()
+            print(f"{self.name}: depth {depth}, {states:,} states, {ahead:,} ahead", file=sys.stderr, flush=True)
 
 
 def line_of(name: str, found: Explored) -> str:
