@@ -177,7 +177,8 @@ class Oracle:
             and any(one is Doubt.PARTNER_NOT_SETTLED and when >= at for when, one in doubts)
         ):
             return True
-        if wrong.kind in ("amount", "currency") and self._one_unread(facts, doubts):
+        late = wrong.kind.endswith("twice") and self.world.config.slice_by == "jdbc"
+        if (wrong.kind in ("amount", "currency") or late) and self._one_unread(facts, doubts):
             return True
         if any(row.odd_id for row in facts.rows) and any(one is Doubt.LEDGER_REWRITTEN for _, one in doubts):
             return True

@@ -17,6 +17,7 @@ MISTAKES = (
     "redeliver",
     "lose",
     "carry_wrong",
+    "carry_unread",
     "phantom",
     "first_again",
     "both_again",
@@ -28,7 +29,9 @@ MISTAKES = (
     "canary_key",
     "keyless_legs",
 )
-FAULTS = (*sorted(LEDGER_STEPS), *sorted(LOG_STEPS))
+SELDOM = ("end_on_one_partition",)
+"""What needs books of one kind only, so that it is drawn twice as often."""
+FAULTS = (*sorted(LEDGER_STEPS), *sorted(LOG_STEPS), *SELDOM)
 RUN_FAULTS = ("kill", "meanwhile")
 QUESTIONS_OF_A_RUN = 70
 

@@ -81,6 +81,12 @@ def carry_wrong(services: Services, a: int, b: int) -> None:
         commit_second(services, a, b)
 
 
+def carry_unread(services: Services, a: int, b: int) -> None:
+    """A carrier that reads what is not committed: an event whose transaction is open, or was aborted."""
+    services.carry_unread(a, b, b)
+    commit_second(services, a, b)
+
+
 def phantom(services: Services, a: int, b: int) -> None:
     """The second side gets what the first never had."""
     services.payments += 1
@@ -160,6 +166,7 @@ MONEY_STEPS: dict[str, Step] = {
         redeliver,
         lose,
         carry_wrong,
+        carry_unread,
         phantom,
         first_again,
         both_again,

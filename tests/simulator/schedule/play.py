@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tallystick.contract.contract import Contract
 from tallystick.kafka_log.batch_header import Marker
+from tallystick.model.item_reason import ReasonCode
 from tallystick.model.run_result import RunResult
 from tests.simulator.oracle.clauses import Oracle, Violation
 from tests.simulator.schedule.ledger_steps import LEDGER_STEPS
@@ -41,6 +42,9 @@ class Schedule(NamedTuple):
 
     config: Config
     steps: tuple[Do, ...]
+
+
+REASONS = {str(code): code.name for code in ReasonCode}
 
 
 @dataclass
@@ -120,6 +124,8 @@ class Play:
         self.reached.update(f"doubt {one.doubt}" for one in result.doubts)
         self.reached.update(f"notice {one.notice}" for one in result.notices)
         self.reached.update(f"reason {one.reason.code.name}" for one in result.items)
+        why = [str(one.evidence.get("reason", "")) for one in result.breaks]  # a broken item's reason is its break
+        self.reached.update(f"reason {REASONS[one]}" for one in why if one in REASONS)
         self.reached[f"verdict {result.verdict}"] += 1
         self.oracle.judged(contract, result)
 

@@ -54,6 +54,9 @@ class Services:
         if first_side == world.config.topic_first:
             self.publish(side, who, money, partition=partition, by=by)
             return
+        if world.config.key_is_unique and self._row_stands(money.match_key):
+            world.tell(f"the table has a row of {money.match_key} already, and takes no second one")
+            return
         world.post(f"{side}-{who % WHO}", money, by=by)
         world.tell(f"{side}-{who % WHO} writes a row of {money.match_key}: {money.amount_minor} {money.currency}")
 
@@ -129,10 +132,13 @@ class Services:
     def _stands_already(self, match_key: str) -> bool:
         """Does a copy of the key stand on the second side, or is one on its way there?"""
         if self.world.config.topic_first:
-            database = self.world.database
-            rows = [*database.rows.values(), *(row for name in database.writers for row in database.pending_of(name))]
-            return any(row.match_key == match_key for row in rows)
+            return self._row_stands(match_key)
         return any(fact.visible or fact.outcome == "open" for fact in self.world.truth.events_of(match_key))
+
+    def _row_stands(self, match_key: str) -> bool:
+        database = self.world.database
+        rows = [*database.rows.values(), *(row for name in database.writers for row in database.pending_of(name))]
+        return any(row.match_key == match_key for row in rows)
 
     def end_carrying(self, who: int, *, commit: bool, markers: int = 99) -> None:
         """Commit, or not: then it is delivered again, unless the carrier delivers at most once."""
@@ -142,6 +148,21 @@ class Services:
             known = self.carried[origin]
             known.times -= 1
             known.lost |= self.world.config.carrier_mode == "at_most"
+
+    def carry_unread(self, who: int, which: int, partition: int) -> None:
+        """Take one that no reader of committed records sees."""
+        if not self.world.config.topic_first:
+            return
+        places = [
+            (("event", fact.place, fact.topic_id, fact.offset), fact.money)
+            for fact in self.world.truth.events
+            if fact.outcome in ("open", "aborted") and fact.by != "repair" and fact.readable and not fact.negated
+        ]
+        due = [(origin, money) for origin, money in places if self._is_due(origin)]
+        if due:
+            origin, money = due[which % len(due)]
+            self.world.tell(f"{money.match_key} is read though it is not committed")
+            self._carry(who, origin, money, partition)
 
     def redeliver(self, who: int, which: int, partition: int) -> None:
         """A rebalance: what was carried is delivered again."""

@@ -149,7 +149,7 @@ class Truth:
         for fact in self.events:
             if fact.place == place and fact.topic_id == log.topic_id and log.log_start <= fact.offset < log.end:
                 now = log.outcome_of(fact.offset)
-                if now == "open" and fact.outcome != "open":
+                if now == "open" and fact.outcome not in ("open", "lost"):  # another record may stand where it stood
                     fact.outcome, fact.visible_at = "open", None
                     self.open_events.append(fact)
 
