@@ -173,7 +173,7 @@ class Oracle:
             return True
         if (
             wrong.absence
-            and self.world.truth.gone_unread
+            and (self.world.truth.gone_unread or self._rows_older_than_the_books_came_again(doubts))
             and any(one is Doubt.PARTNER_NOT_SETTLED and when >= at for when, one in doubts)
         ):
             return True
@@ -185,6 +185,12 @@ class Oracle:
         if wrong.kind.endswith("twice") and self._read_in_part(name, facts):
             return True
         return any(one in SEEN_IN_PART and when >= at for when, one in doubts)
+
+    def _rows_older_than_the_books_came_again(self, doubts: Iterable[tuple[datetime, Doubt]]) -> bool:
+        """Was a row told as written anew, where one from before the books may be older than its topic?"""
+        began = self.world.truth.baseline_at
+        older = began is not None and any(row.visible_at <= began for row in self.world.truth.rows.values())
+        return older and any(one is Doubt.LEDGER_REWRITTEN for _, one in doubts)
 
     def _one_unread(self, facts: KeyFacts, doubts: Iterable[tuple[datetime, Doubt]]) -> bool:
         """Did a run say, after one of the pair's copies had come, that it could not read all of that side?"""
