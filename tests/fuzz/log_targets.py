@@ -4,11 +4,10 @@ import json
 import struct
 from collections.abc import Iterator
 from typing import Any
-from uuid import UUID
 
 from aiokafka.record.util import calc_crc32c
 
-from tallystick.compensation.plan import Plan, PlanItem
+from tallystick.compensation.plan import Plan
 from tallystick.compensation.progress_record import (
     ExecutorKey,
     action_of_key,
@@ -27,9 +26,9 @@ from tallystick.kafka_log.log_walk import DecidedBatch, Outcome
 from tallystick.kafka_log.record import HEADER_LENGTH, HEADERS_KEPT, packed, record_of, unpacked
 from tallystick.kafka_log.search import Wanted, _KeyFilter
 from tallystick.kafka_log.unpacking import UnreadableBatch, bytes_max_of
-from tallystick.model.finding_names import BreakClass
 from tallystick.model.offsets import TopicPartition
 from tallystick_spark.readers.event_columns import read_events
+from tests.planned_items import ITEM
 
 from .pieces import Pieces
 
@@ -198,19 +197,6 @@ def headers(data: bytes) -> None:
 
 
 KEY = ExecutorKey(secret=b"of the fuzz")
-ITEM = PlanItem(
-    row_id="7",
-    match_key="ev-1",
-    transaction_key="pay-1",
-    leg="payout",
-    amount_minor=250,
-    currency="EUR",
-    occurred_at="",
-    action_id=UUID(int=1),
-    break_id=UUID(int=11),
-    break_class=BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED,
-    topic="payouts",
-)
 PLAN = Plan(contract="payouts", contract_fingerprint="f", cut_n=4, dry_run=False, items=(ITEM,), left_out=())
 _OURS = progress_record(KEY, PLAN, ITEM, reopened=0)
 

@@ -13,29 +13,16 @@ from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import Break, DoubtFound, break_id
-from tallystick.model.run_result import RunFigures, RunResult
+from tallystick.model.run_result import RunResult
 from tallystick.model.stored_run import OutstandingBreak, RunSummary, StoredRun
 from tallystick.model.verdict import Verdict
+from tests.run_results import run_figures
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 CONTRACT_NAME, TOPIC = "payouts", "billing.payouts"
 FIRST_CUT = 5
 """The run that found the breaks. A run of the model is a later one, and the second plan is of the first of those."""
 CUTS = (FIRST_CUT, FIRST_CUT + 1)
-
-_FIGURES = RunFigures(
-    topic_rows=1,
-    ledger_rows=1,
-    matched_rows=0,
-    matched_money={},
-    in_flight_items=0,
-    in_flight_money={},
-    carried_items=0,
-    undecidable_items=0,
-    unreadable_records=0,
-    ledger_older_rows=None,
-    census=(),
-)
 
 
 @dataclass(frozen=True)
@@ -143,7 +130,7 @@ def run_of(n: int) -> StoredRun:
         doubts=(),
         breaks=(),
         items=(),
-        figures=_FIGURES,
+        figures=run_figures(matched_rows=0),
         digest="",
     )
     return StoredRun(

@@ -13,7 +13,6 @@ from tallystick.model.run_result import RunResult
 from tests.simulator.oracle.facts import KeyFacts, Wrong, facts_of, wrongs_of
 from tests.simulator.oracle.reports import told, why_not_so
 from tests.simulator.schedule.product import Product
-from tests.simulator.standins.names import name_of
 from tests.simulator.standins.run_functions import outstanding_breaks, outstanding_classes
 from tests.simulator.world.truth import EventFact, RowFact
 from tests.simulator.world.world import World
@@ -57,7 +56,7 @@ class Oracle:
 
     def judged(self, contract: Contract, result: RunResult) -> None:
         """Nothing is reported that is not so."""
-        name = name_of(contract)
+        name = contract.name
         cut = self.world.store.of(name).cuts[result.cut_n].cut
         for found in result.breaks:
             self.reported.setdefault(name, {}).setdefault(found.match_key, []).append(found)
@@ -80,12 +79,12 @@ class Oracle:
         for sentence in self._effects():
             self._violated("no effect twice", sentence)
         for contract in self.world.contracts:
-            books = self.world.store.of(name_of(contract))
-            self.doubted[name_of(contract)] = [
+            books = self.world.store.of(contract.name)
+            self.doubted[contract.name] = [
                 (row.recorded_at, one.doubt) for row in books.verdicts.values() for one in row.result.doubts
             ]  # a person's too, who closes a cut that nobody has judged
             if any(row.open for row in books.cuts):
-                self._violated("books never stop", f"{name_of(contract)}: a cut is open still")
+                self._violated("books never stop", f"{contract.name}: a cut is open still")
                 continue
             for sentence in self._wrong_and_not_told(contract):
                 self._violated("each wrong is told", sentence)
@@ -126,7 +125,7 @@ class Oracle:
         self.violations.append(Violation(clause, sentence))
 
     def _wrong_and_not_told(self, contract: Contract) -> Iterator[str]:
-        truth, name = self.world.truth, name_of(contract)
+        truth, name = self.world.truth, contract.name
         for key in truth.match_keys():
             facts = facts_of(truth, key)
             for wrong in wrongs_of(facts, self.world.config):
@@ -139,7 +138,7 @@ class Oracle:
         """A business transaction of which some legs stand and others never came, where all of it came since the books
         began and all that stands was read.
         """
-        name, began = name_of(contract), self.world.truth.baseline_at
+        name, began = contract.name, self.world.truth.baseline_at
         if len(contract.legs) < 2 or began is None:
             return
         of_transaction: dict[str, list[EventFact]] = {}
@@ -253,7 +252,7 @@ class Oracle:
         return any(one.visible_at is not None and one.visible_at <= began for one in facts.copies)
 
     def _told_and_not_wrong(self, contract: Contract) -> Iterator[str]:
-        for one in outstanding_breaks(self.world.store, name_of(contract)):
+        for one in outstanding_breaks(self.world.store, contract.name):
             found = one.item_break
             reason = why_not_so(
                 found,
@@ -262,8 +261,8 @@ class Oracle:
                 run_began=self.world.clock.now,
                 grace=contract.partner_grace,
             )
-            if reason and not self._partner_unread(name_of(contract), found):
-                yield f"{name_of(contract)}: outstanding still: {reason}{self._about(name_of(contract), found)}"
+            if reason and not self._partner_unread(contract.name, found):
+                yield f"{contract.name}: outstanding still: {reason}{self._about(contract.name, found)}"
 
     def _partner_unread(self, name: str, found: Break) -> bool:
         """Did a run say, after the last copy came, that it could not read all that was written?"""
@@ -280,7 +279,7 @@ class Oracle:
 
     def _alerts(self, contract: Contract, product: Product) -> Iterator[str]:
         """What fires at the receiver is what is outstanding, and that the last run proved nothing where it did not."""
-        name = name_of(contract)
+        name = contract.name
         firing = {one.name for one in product.receiver.open.values() if one.contract == name}
         classes = {str(one) for one in outstanding_classes(self.world.store, name)}
         seen_anew = {"inconclusive", "hanging_transaction", "retention_overtakes", "promise_at_risk", "backlog_grows"}
@@ -291,7 +290,7 @@ class Oracle:
 
     def items_left_open(self, contract: Contract) -> list[str]:
         """Items that wait still."""
-        newest = self.world.store.of(name_of(contract)).newest()
+        newest = self.world.store.of(contract.name).newest()
         return [item.item_id for item in newest if item.state is ItemState.OPEN]
 
 

@@ -17,7 +17,6 @@ from tallystick_spark import reconcile_app
 from tests.simulator.schedule.product import Product
 from tests.simulator.schedule.services import Services
 from tests.simulator.standins import plan_functions
-from tests.simulator.standins.names import name_of
 from tests.simulator.standins.run_functions import open_cut, outstanding_breaks, read_run
 from tests.simulator.world.interleaving import Killed
 
@@ -37,7 +36,7 @@ class People:
 
     def plan(self, a: int, b: int) -> None:
         world, contract = self.services.world, self._contract(b)
-        judged = sorted(world.store.of(name_of(contract)).verdicts)
+        judged = sorted(world.store.of(contract.name).verdicts)
         if not judged or contract.compensation is None:
             return
         plan = draw_plan.draw_plan(world.store, contract, world, cut_n=judged[-1], dry_run=False)
@@ -52,7 +51,7 @@ class People:
         if not self.plans:
             return
         plan = self.plans[-1 - a % min(3, len(self.plans))]
-        contract = next(one for one in world.contracts if name_of(one) == plan.contract)
+        contract = next(one for one in world.contracts if one.name == plan.contract)
         done = execute_plan.execute_plan(
             world.store,
             contract,
@@ -69,7 +68,7 @@ class People:
         self.act(0, b)
 
     def write_off(self, a: int, b: int) -> None:
-        world, name = self.services.world, name_of(self._contract(a))
+        world, name = self.services.world, self._contract(a).name
         found = outstanding_breaks(world.store, name)
         if found:
             one = found[b % len(found)].item_break
@@ -86,7 +85,7 @@ class People:
 
     def close_cut(self, a: int, b: int) -> None:
         """Give an open cut up that somebody has tried to judge."""
-        world, name = self.services.world, name_of(self._contract(a))
+        world, name = self.services.world, self._contract(a).name
         unfinished = open_cut(world.store, name)
         if unfinished is not None:
             closing = closing_of(by="dan", reason="nobody can judge it", at_utc=world.clock.now)
@@ -96,10 +95,10 @@ class People:
     def reread(self, a: int, b: int) -> None:
         """Read a judged cut again: the same digest, unless the log or the ledger is not what it was."""
         world, contract = self.services.world, self._contract(a)
-        judged = sorted(world.store.of(name_of(contract)).verdicts)[1:]
+        judged = sorted(world.store.of(contract.name).verdicts)[1:]
         if not judged:
             return
-        run = read_run(world.store, name_of(contract), judged[-1 - b % min(3, len(judged))])
+        run = read_run(world.store, contract.name, judged[-1 - b % min(3, len(judged))])
         assert run is not None
         if run.result.digest in ("baseline", "closed unread"):
             return
@@ -122,7 +121,7 @@ class People:
         world = self.services.world
         missing = [
             one.item_break
-            for one in outstanding_breaks(world.store, name_of(world.contract))
+            for one in outstanding_breaks(world.store, world.contract.name)
             if one.item_break.break_class.startswith("missing")
         ]
         if not missing:

@@ -13,7 +13,6 @@ from tallystick.pipeline import deliver_alerts, make_cut, sources
 from tallystick.store.runs.run_store import AttemptFenced
 from tallystick_spark import reconcile_app
 from tests.simulator.standins.executor import expire_transactions
-from tests.simulator.standins.names import name_of
 from tests.simulator.standins.run_functions import last_cut, open_cut, read_run
 from tests.simulator.world.interleaving import Killed
 from tests.simulator.world.world import World
@@ -70,12 +69,12 @@ class Product:
             waiting, self.pending = self.pending, []
             kill_at, self.kill_at = self.kill_at, None
             world.point.begin(waiting, kill_at)
-            newest = last_cut(world.store, name_of(contract))
+            newest = last_cut(world.store, contract.name)
             self._attempts(contract, newest.window_end_utc if newest else end - HOUR, end)
             world.point.end()
 
     def next_end(self) -> datetime:
-        newest = last_cut(self.world.store, name_of(self.world.contract))
+        newest = last_cut(self.world.store, self.world.contract.name)
         after = max(self.world.clock.now, newest.window_end_utc if newest else self.world.clock.now)
         whole = after.replace(minute=0, second=0, microsecond=0)
         return whole + HOUR
@@ -115,7 +114,7 @@ class Product:
 
     def _run(self, contract: Contract, start: datetime, end: datetime) -> None:
         """As `local_run.reconcile_now`: an unfinished cut first, then this window's."""
-        world, name = self.world, name_of(contract)
+        world, name = self.world, contract.name
         unfinished = open_cut(world.store, name)
         if unfinished is not None and not unfinished.is_baseline:
             reconcile_app.run_cut(world.store, contract, unfinished)
@@ -136,7 +135,7 @@ class Product:
         self._note(contract, cut.n)
 
     def _note(self, contract: Contract, n: int) -> None:
-        name = name_of(contract)
+        name = contract.name
         run = read_run(self.world.store, name, n)
         if run is not None and (name, n) not in self.seen:
             self.seen.add((name, n))
@@ -153,6 +152,6 @@ class Product:
 
     def _deliver(self, contract: Contract) -> None:
         try:
-            deliver_alerts.deliver_pending(self.world.store, name_of(contract), [self.receiver])
+            deliver_alerts.deliver_pending(self.world.store, contract.name, [self.receiver])
         except deliver_alerts.DeliveryFailed as error:
             self.world.tell(f"alerts are owed still: {error.summary}")

@@ -26,14 +26,13 @@ from tallystick.model.verdict import Verdict
 from tallystick.store.runs import loss_store
 from tallystick.store.runs.cut_store import CutAlreadyOpen, CutNotFound, CutOutOfOrder
 from tallystick.store.runs.run_store import AttemptFenced, VerdictDiffers
-from tests.simulator.standins.names import name_of
 from tests.simulator.standins.store import ConstraintViolated, CutRow, Store, VerdictRow
 
 _NO_DOCUMENTS: Mapping[str, Any] = {}
 
 
 def require_same_books(engine: Store, contract: Contract) -> None:
-    rows = engine.of(name_of(contract)).cuts
+    rows = engine.of(contract.name).cuts
     if rows and rows[-1].contract is contract:
         return  # no field differs
     posted = [row.contract.actions_table for row in rows if row.contract.actions_table]
@@ -48,11 +47,11 @@ def read_contract(engine: Store, contract_name: str, n: int) -> Contract | None:
 
 def save_cut(engine: Store, contract: Contract, cut: Cut, *, scheduler_run_id: str) -> None:
     with engine.writing("save_cut"):
-        rows = engine.of(name_of(contract)).cuts
+        rows = engine.of(contract.name).cuts
         if any(row.open for row in rows) or cut.n < len(rows):
-            raise CutAlreadyOpen(f"{name_of(contract)}: cut {cut.n} was not stored: another one is unfinished")
+            raise CutAlreadyOpen(f"{contract.name}: cut {cut.n} was not stored: another one is unfinished")
         if cut.n != len(rows):
-            raise CutOutOfOrder(f"{name_of(contract)}: expected cut {len(rows)}, got {cut.n}")
+            raise CutOutOfOrder(f"{contract.name}: expected cut {len(rows)}, got {cut.n}")
         _refuse_untiled(rows[-1].cut if rows else None, cut)
         rows.append(CutRow(cut=cut, contract=contract, scheduler_run_id=scheduler_run_id))
 

@@ -12,7 +12,6 @@ from tallystick.model.offsets import TopicPartition
 from tests.simulator.standins import key_index
 from tests.simulator.standins.cluster import WorldAdmin, fetcher
 from tests.simulator.standins.ledger import WorldJdbcLedger, WorldLedger
-from tests.simulator.standins.names import name_of
 from tests.simulator.standins.run_functions import earlier_rows_before, ledger_rows_by_slice
 from tests.simulator.standins.store import Store
 from tests.simulator.world.batches import Record
@@ -70,7 +69,7 @@ class World:
     @contextmanager
     def open_ledger(self, engine: Any, contract: Contract) -> Iterator[WorldLedger]:
         self.point.reached("ledger.open")
-        name = name_of(contract)
+        name = contract.name
         kind = WorldJdbcLedger if contract.ledger.kind == "jdbc" else WorldLedger
         yield kind(
             database=self.database,

@@ -20,22 +20,9 @@ from tallystick.compensation.progress_record import (
     sealed_plans,
     topics_of,
 )
-from tallystick.model.finding_names import BreakClass
+from tests.planned_items import ITEM
 
 KEY = ExecutorKey(b"k" * 32)
-ITEM = PlanItem(
-    row_id="7",
-    match_key="ev-1",
-    transaction_key="pay-1",
-    leg="payout",
-    amount_minor=250,
-    currency="EUR",
-    occurred_at="",
-    action_id=UUID(int=1),
-    break_id=UUID(int=11),
-    break_class=BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED,
-    topic="payouts",
-)
 OTHER = replace(ITEM, action_id=UUID(int=2), match_key="ev-2")
 PLAN = Plan(contract="payouts", contract_fingerprint="f", cut_n=4, dry_run=False, items=(ITEM, OTHER), left_out=())
 NEXT = replace(PLAN, cut_n=5)

@@ -3,29 +3,15 @@
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
-from uuid import UUID
 
 import pytest
 
-from tallystick.compensation.plan import PlanItem, RepairKind
+from tallystick.compensation.plan import RepairKind
 from tallystick.executor.prove_repairs import why_unproven
 from tallystick.model.cut import JudgedPart, PartitionSnapshot
-from tallystick.model.finding_names import BreakClass
 from tallystick.model.offsets import TopicPartition
+from tests.planned_items import ITEM
 
-ITEM = PlanItem(
-    row_id="7",
-    match_key="ev-1",
-    transaction_key="pay-1",
-    leg="payout",
-    amount_minor=250,
-    currency="EUR",
-    occurred_at="",
-    action_id=UUID(int=1),
-    break_id=UUID(int=11),
-    break_class=BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED,
-    topic="payouts",
-)
 PLANNED_AT, LATER = 4, 5
 WORK: Any = SimpleNamespace(stopped={}, plan=SimpleNamespace(cut_n=PLANNED_AT))
 PART = PartitionSnapshot(

@@ -17,22 +17,9 @@ from tallystick.executor import publish_repairs
 from tallystick.executor.effects import action_log
 from tallystick.executor.effects.action_log import ActionResult, ExecutionContext
 from tallystick.executor.effects.publish_events import ExecutorFenced, TransactionAborted
-from tallystick.model.finding_names import BreakClass
 from tallystick.store.plans import claim_store
+from tests.planned_items import ITEM
 
-ITEM = PlanItem(
-    row_id="7",
-    match_key="ev-1",
-    transaction_key="pay-1",
-    leg="payout",
-    amount_minor=250,
-    currency="EUR",
-    occurred_at="",
-    action_id=UUID(int=1),
-    break_id=UUID(int=11),
-    break_class=BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED,
-    topic="payouts",
-)
 ITEMS = (ITEM, replace(ITEM, match_key="ev-2", action_id=UUID(int=2), break_id=UUID(int=12)))
 PLAN = Plan(contract="payouts", contract_fingerprint="f", cut_n=4, dry_run=False, items=ITEMS, left_out=())
 
