@@ -31,6 +31,8 @@ _ATTRIBUTES_AT = 21
 """What stands from here on is covered by the checksum."""
 _CODEC, _LOG_APPEND_TIME = 0x07, 0x08
 _BASE_TIMESTAMP_AT, _RECORD_COUNT_AT = 27, 57
+_LENGTH_AND_ATTRIBUTES = 3
+"""The bytes that a record of less than 8 KiB begins with, or fewer."""
 _VARLONG_BITS = 70
 """Ten bytes of seven: a longer number is none that Kafka writes, and each byte more costs more than the last."""
 
@@ -140,25 +142,38 @@ def _numbers_of_headers(raw: bytes, count: int) -> Iterator[int]:
 
 
 def _has_wide_attributes(raw: bytes, count: int) -> bool:
-    """Is there a record whose attributes the library misreads? It goes over every record of a log, so it calls nothing.
+    """Is there a record whose attributes the library misreads? It goes over every record of a log, so it works out once
+    what records that begin alike have in common.
 
     Where the records' lengths lead nowhere, the library says so.
     """
-    at = HEADER_BYTES
+    at, known = HEADER_BYTES, dict[bytes, int]()
     try:
         for _ in range(count):
-            length = byte = raw[at]
-            at, shift = at + 1, 7
-            while byte > 0x7F and shift < _VARLONG_BITS:
-                byte = raw[at]
-                length += byte - 1 << shift
-                at, shift = at + 1, shift + 7
-            if raw[at] > 0x7F:
-                return True
-            at += length >> 1
+            head = raw[at : at + _LENGTH_AND_ATTRIBUTES]
+            size = known.get(head)
+            if size is None:
+                attributes_at, size = _length_at(raw, at)
+                if raw[attributes_at] > 0x7F:
+                    return True
+                size += attributes_at - at
+                if attributes_at < at + _LENGTH_AND_ATTRIBUTES:
+                    known[head] = size
+            at += size
     except IndexError:
         pass
     return False
+
+
+def _length_at(raw: bytes, at: int) -> tuple[int, int]:
+    """Where the number that begins here is over, and its value, which is a length and so not below 0."""
+    length = byte = raw[at]
+    at, shift = at + 1, 7
+    while byte > 0x7F and shift < _VARLONG_BITS:
+        byte = raw[at]
+        length += byte - 1 << shift
+        at, shift = at + 1, shift + 7
+    return at, length >> 1
 
 
 def _by_hand(batch: DecidedBatch, raw: bytes) -> Sequence[PlainRecord]:

@@ -35,6 +35,7 @@ class RecordLocation(StrEnum):
 
 
 BEYOND_THE_CUT = frozenset({RecordLocation.PENDING, RecordLocation.OPEN})
+_NOWHERE: frozenset[RecordLocation] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,9 +102,9 @@ class MatchGroup:
         """Return the places seen on one side, without copies that take part in the pairing and rows that take others
         back.
         """
-        there = [seen for seen in self.sightings if seen.side is side]
+        there = [seen for seen in self.sightings if seen.side is side] if self.sightings else None
         if not there:
-            return frozenset()
+            return _NOWHERE
         known = {copy.item_id for copy in self.copies}.union(without)
         return frozenset(
             [seen.place for seen in there if seen.item_id not in known and not seen.detail.get("reverses")]

@@ -86,11 +86,13 @@ def pair_key(
         case = _without(case, [copy for pair in netted for copy in pair])
         idle = [copy for copy in case.side(ItemSide.LEDGER) if copy.reverses and copy.carried is None]
         case = _without(case, idle)
-    origin = origin_side(direction)
-    origins, followers = case.side(origin), case.side(other_side(origin))
+    origin, follower = origin_side(direction), other_side(origin_side(direction))
+    origins, followers = case.side(origin), case.side(follower)
     extras = frozenset(copy.item_id for copy in _extra_origins(case, origins, origin))
-    pairs = _pair(origins, followers, apart=_belongs_to_an_older_pair(case, extras, follower=other_side(origin)))
-    key_was_paired = bool(pairs) or (bool(followers) and _was_consumed(case, other_side(origin)))
+    pairs: tuple[tuple[Entry, Entry], ...] = ()
+    if origins and followers:
+        pairs = _pair(origins, followers, apart=_belongs_to_an_older_pair(case, extras, follower=follower))
+    key_was_paired = bool(pairs) or (bool(followers) and _was_consumed(case, follower))
     partner = {copy.item_id: other for pair in pairs for copy, other in (pair, pair[::-1])}
     residues = [idle_reversal(case, copy, followers) for copy in idle]
     for copy in origins:
@@ -99,8 +101,9 @@ def pair_key(
         if copy.item_id not in partner and not _is_judged(copy):
             first = next((other for other in followers if other.item_id in partner), followers[0])
             residues.append(_judge_follower(case, copy, key_was_paired, first, deadlines))
-    residues = [_judge_route(residue, legs) for residue in residues]
-    residues = [_in_its_words(residue, direction) for residue in residues]
+    residues = [_in_its_words(_judge_route(residue, legs), direction) for residue in residues]
+    if not pairs:
+        return MatchResult(case=case, matched=(), residues=tuple(residues), netted=netted)
     odd = {residue.copy.item_id for residue in residues}
     equal = tuple(
         pair if origin is ItemSide.TOPIC else pair[::-1]

@@ -1,6 +1,8 @@
 """What nobody gets to see of a batch is as many records without a value; whatever its writer says of it."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lab.faults.swollen_batch import CODECS, packed_batch, record_bytes, varint
 from tallystick.kafka_log import open_batch as module
@@ -39,10 +41,10 @@ def test_a_header_whose_name_is_no_text_is_left_out_in_any_codec(codec: int) -> 
     assert (record.value, list(record.headers)) == (b"value", [("name", b"2")])
 
 
-def with_attributes(attributes: int, value: bytes) -> bytes:
+def with_attributes(attributes: int, value: bytes, *, offset: int = 1) -> bytes:
     """A record of it, as `record_bytes` makes one; a broker asks nothing of that byte."""
-    plain = record_bytes(1, value)
-    at = 1 if plain[0] < 0x80 else 2
+    plain = record_bytes(offset, value)
+    at = 1 + next(place for place, byte in enumerate(plain) if byte < 0x80)
     return plain[:at] + bytes([attributes]) + plain[at + 1 :]
 
 
@@ -54,6 +56,22 @@ def test_a_records_attributes_are_one_byte_whatever_they_say(codec: int, attribu
     records = [record_bytes(0, b"before"), with_attributes(attributes, value)]
     found = open_batch(decided(packed_batch(codec, records, count=2), records=2))
     assert [(one.offset, one.key, one.value) for one in found] == [(0, None, b"before"), (1, None, value)]
+
+
+@given(
+    values=st.lists(
+        st.sampled_from([b"real", b"lure", b"x" * 3_000, b"y" * 3_000, b"x" * 9_000]), min_size=1, max_size=6
+    ),
+    attributes=st.lists(st.sampled_from([0, 0x80]), min_size=6, max_size=6),
+)
+def test_no_record_takes_on_what_one_that_begins_alike_was_seen_to_be(
+    values: list[bytes], attributes: list[int]
+) -> None:
+    records = [
+        with_attributes(of, value, offset=n) for n, (value, of) in enumerate(zip(values, attributes, strict=False))
+    ]
+    found = open_batch(decided(packed_batch(0, records, count=len(records)), records=len(records)))
+    assert [(one.offset, one.key, one.value) for one in found] == [(n, None, value) for n, value in enumerate(values)]
 
 
 def test_a_record_that_ends_elsewhere_than_it_says_is_none_in_either_reading() -> None:
