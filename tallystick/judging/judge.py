@@ -1,17 +1,15 @@
 """The way from evidence to a result: run the registry, merge the verdict, update every open item. Pure."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
-from datetime import datetime
+from dataclasses import replace
 from functools import partial
-from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
 from tallystick.anomalies.breaks.make_break import with_identity
 from tallystick.anomalies.breaks.torn_transaction import absent_legs, judge_legs, posted_strays
 from tallystick.anomalies.registry import RULES, AnomalyRule
+from tallystick.judging.run_digest import digest_of_run
 from tallystick.matching.evidence import Evidence, LegsCase
 from tallystick.matching.match_case import Entry, MatchResult, MatchStatus, UnmatchedItem
 from tallystick.matching.pairing import topic_of
@@ -72,7 +70,7 @@ def judge(
         breaks=breaks,
         items=items,
         figures=figures,
-        digest=_digest(
+        digest=digest_of_run(
             evidence,
             verdict=verdict,
             breaks=breaks,
@@ -369,32 +367,3 @@ def _break_of_rows(
         if row.carried is not None and row.carried.break_id is not None:
             return row.carried.break_id, row.carried.found_as
     return None
-
-
-def _digest(
-    evidence: Evidence,
-    *,
-    verdict: Verdict,
-    breaks: Sequence[Break],
-    doubts: Sequence[DoubtFound],
-    items: Sequence[OpenItem],
-    figures: RunFigures,
-    content_digests: Mapping[str, Any],
-) -> str:
-    """Compute SHA-256 of what was read and concluded. Independent of order, of attempts, and of who held a side."""
-    document = {
-        "contract": evidence.contract.fingerprint,
-        "cut": [evidence.cut.n, [asdict(part.offsets) for part in evidence.cut.topic_slices]],
-        "ledger": [evidence.cut.ledger_slice.position_start, evidence.cut.ledger_slice.position_end],
-        "content": content_digests,
-        "verdict": verdict,
-        "breaks": [str(item_break.break_id) for item_break in breaks],
-        "doubts": sorted(doubt.doubt for doubt in doubts),
-        "items": [[item.item_id, item.state, item.reason.stored] for item in items],
-        "figures": asdict(figures),
-    }
-    return sha256(json.dumps(document, sort_keys=True, default=_plain).encode()).hexdigest()
-
-
-def _plain(value: object) -> str:
-    return value.isoformat() if isinstance(value, datetime) else str(value)

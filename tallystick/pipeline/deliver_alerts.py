@@ -63,8 +63,9 @@ def deliver_pending(
             if done.may_send(owed.alert, sink):
                 done.note(owed.alert, sink, _attempt(engine, _with_links(owed.alert, links or {}), sink))
         told = {(owed.alert.dedup_key, sink.name) for owed, sink in pending}
-        for alert in firing_alerts(engine, contract_name).values():
-            for sink in _that_forget(alert, by_name):
+        forgetful = {name: sink for name, sink in by_name.items() if isinstance(sink, StatelessSink)}
+        for alert in firing_alerts(engine, contract_name).values() if forgetful else ():
+            for sink in (forgetful[name] for name in alert.sinks if name in forgetful):
                 if (alert.dedup_key, sink.name) not in told and done.may_send(alert, sink):
                     again = _attempt(engine, _with_links(alert, links or {}), sink)
                     done.note(alert, sink, again)
@@ -122,10 +123,6 @@ def send_unrecorded(alert: Alert, sinks: Sequence[Sink]) -> tuple[tuple[str, Att
 
 def _owed(alerts: Sequence[PendingAlert], sinks: Mapping[str, Sink]) -> list[tuple[PendingAlert, Sink]]:
     return [(pending, sinks[name]) for pending in alerts for name in pending.owed_to if name in sinks]
-
-
-def _that_forget(alert: Alert, sinks: Mapping[str, Sink]) -> list[Sink]:
-    return [sinks[name] for name in alert.sinks if isinstance(sinks.get(name), StatelessSink)]
 
 
 def _attempt(engine: Engine, alert: Alert, sink: Sink) -> Attempt:

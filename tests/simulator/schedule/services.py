@@ -26,9 +26,9 @@ class Services:
 
     world: World
     payments: int = 0
-    carried: dict[object, Carried] = field(default_factory=dict)
+    carried: dict[str, Carried] = field(default_factory=dict)
     """By the origin's copy: what was made of it."""
-    pending: dict[int, list[tuple[object, Money]]] = field(default_factory=dict)
+    pending: dict[int, list[tuple[str, Money]]] = field(default_factory=dict)
     """By carrier: what its open transaction has written."""
 
     # Writing, on either side.
@@ -93,22 +93,20 @@ class Services:
 
     # Carrying from the first side to the second.
 
-    def due(self) -> list[tuple[object, Money]]:
+    def due(self) -> list[tuple[str, Money]]:
         """Origins that a carrier sees and has not handled, oldest first."""
         if self.world.config.topic_first:
             return [
-                (("event", fact.place, fact.topic_id, fact.offset), fact.money)
+                (fact.origin, fact.money)
                 for fact in self.world.truth.events
                 if fact.visible and fact.by != "repair" and fact.readable and not fact.negated
-                if self._is_due(("event", fact.place, fact.topic_id, fact.offset))
+                if self._is_due(fact.origin)
             ]
         return [
-            (("row", row.row_id), row.money)
-            for row in self.world.truth.rows.values()
-            if row.stands and self._is_due(("row", row.row_id))
+            (row.origin, row.money) for row in self.world.truth.rows.values() if row.stands and self._is_due(row.origin)
         ]
 
-    def _is_due(self, origin: object) -> bool:
+    def _is_due(self, origin: str) -> bool:
         known = self.carried.get(origin)
         return known is None or (known.times == 0 and not known.lost)
 
@@ -120,7 +118,7 @@ class Services:
         origin, money = due[which % len(due)]
         self._carry(who, origin, changed or money, partition)
 
-    def _carry(self, who: int, origin: object, money: Money, partition: int) -> None:
+    def _carry(self, who: int, origin: str, money: Money, partition: int) -> None:
         known = self.carried.setdefault(origin, Carried(money))
         known.times += 1
         if self.world.config.carrier_mode == "exactly" and self._stands_already(money.match_key):
@@ -154,7 +152,7 @@ class Services:
         if not self.world.config.topic_first:
             return
         places = [
-            (("event", fact.place, fact.topic_id, fact.offset), fact.money)
+            (fact.origin, fact.money)
             for fact in self.world.truth.events
             if fact.outcome in ("open", "aborted") and fact.by != "repair" and fact.readable and not fact.negated
         ]

@@ -19,12 +19,11 @@ def append_alerts(engine: Store, alerts: Sequence[Alert]) -> None:
 
 
 def newest_alert(engine: Store, contract_name: str, alert_name: str) -> Alert | None:
-    same = [one.alert for one in engine.alerts if (one.alert.contract, one.alert.name) == (contract_name, alert_name)]
-    return same[-1] if same else None
+    return engine.newest_alerts.get(contract_name, {}).get(alert_name)
 
 
 def firing_alerts(engine: Store, contract_name: str) -> dict[str, Alert]:
-    newest = {one.alert.name: one.alert for one in engine.alerts if one.alert.contract == contract_name}
+    newest = engine.newest_alerts.get(contract_name, {})
     return {name: alert for name, alert in newest.items() if alert.action != AlertAction.RESOLVE}
 
 
@@ -33,16 +32,7 @@ def firing_names(engine: Store, contract_name: str) -> frozenset[str]:
 
 
 def pending_alerts(engine: Store, contract_name: str) -> tuple[PendingAlert, ...]:
-    """An alert is owed to a sink until that sink has taken it, or a later one of its key."""
-    found: list[PendingAlert] = []
-    taken: dict[str, set[str]] = {}
-    for one in reversed([one for one in engine.alerts if one.alert.contract == contract_name]):
-        known = taken.setdefault(one.alert.dedup_key, set())
-        known |= one.taken
-        owed = tuple(sink for sink in one.alert.sinks if sink not in known)
-        if owed:
-            found.append(PendingAlert(alert=one.alert, owed_to=owed))
-    return tuple(reversed(found))
+    return tuple(PendingAlert(alert=alert, owed_to=sinks) for alert, sinks in engine.still_owed(contract_name))
 
 
 def resting_sinks(engine: Store) -> dict[str, int]:
@@ -54,7 +44,8 @@ def record_delivery(
 ) -> None:
     with engine.writing("record_delivery"):
         if delivered and alert.outbox_id is not None:
-            engine.alerts[alert.outbox_id - 1].taken.add(sink)
+            key = (alert.dedup_key, sink)
+            engine.taken[key] = max(engine.taken.get(key, 0), alert.outbox_id)
 
 
 @contextmanager

@@ -150,7 +150,7 @@ def read_broker_settings(admin: WorldAdmin) -> BrokerSettings | None:
 
 
 _BROKER_SETTINGS = BrokerSettings(
-    transaction_max_timeout_ms=900_000,
+    transaction_max_timeout_ms=300_000,
     transactional_id_expiration_ms=7 * _DAY_MS,
     producer_id_expiration_ms=_DAY_MS,
     transaction_version=2,

@@ -1,5 +1,6 @@
 """A ledger as the product asks for it, answered by the database in memory as PostgreSQL answers the product's SQL."""
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -217,7 +218,7 @@ def _looked_up(row: Row, position: int) -> LedgerRow:
 
 def _bounds_reached(bounds: list[int], written_xid: int | None) -> int | None:
     """PostgreSQL's width_bucket."""
-    return None if written_xid is None else sum(bound <= written_xid for bound in bounds)
+    return None if written_xid is None else bisect_right(bounds, written_xid)
 
 
 @dataclass(kw_only=True)

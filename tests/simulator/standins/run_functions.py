@@ -304,11 +304,7 @@ def key_index_seed_before(engine: Store, contract_name: str, n: int) -> int | No
 
 def surroundings_document(engine: Store, contract_name: str, n: int) -> dict[str, Any]:
     verdict = engine.of(contract_name).verdicts.get(n)
-    return dict(verdict.result.look_ups.get("surroundings") or {}) if verdict else {}
-
-
-def _doubts_of(engine: Store, contract_name: str, n: int) -> set[Doubt]:
-    return {found.doubt for found in engine.of(contract_name).verdicts[n].result.doubts}
+    return verdict.result.look_ups.get("surroundings") or {} if verdict else {}
 
 
 def losses_before(engine: Store, contract_name: str, n: int) -> tuple[Loss, ...]:
@@ -320,7 +316,7 @@ def losses_before(engine: Store, contract_name: str, n: int) -> tuple[Loss, ...]
             ledger_high_mark=row.cut.ledger_slice.snapshot.high_mark,
         )
         for row in books.cuts[:n]
-        if row.cut.n in books.verdicts and _doubts_of(engine, contract_name, row.cut.n) & {*loss_store._OFFSETS_LOST}
+        if row.cut.n in books.verdicts and not books.verdicts[row.cut.n].doubts.isdisjoint(loss_store._OFFSETS_LOST)
     )
 
 
@@ -341,7 +337,7 @@ def moved_below(engine: Store, contract_name: str, n: int) -> int:
 def last_cut_with_offsets_lost(engine: Store, contract_name: str) -> int:
     told = {*loss_store._OFFSETS_LOST, Doubt.CUT_CLOSED}
     verdicts = engine.of(contract_name).verdicts
-    return max((n for n in verdicts if _doubts_of(engine, contract_name, n) & told), default=-1)
+    return max((n for n, row in verdicts.items() if row.doubts & told), default=-1)
 
 
 def last_cut_with_rows_unread(engine: Store, contract_name: str) -> int:
@@ -376,7 +372,7 @@ def transactions_judged_before(
 def closed_cuts_before(engine: Store, contract_name: str, n: int) -> tuple[Cut, ...]:
     books = engine.of(contract_name)
     closed = (row.cut for row in books.cuts[:n] if row.cut.n in books.verdicts)
-    return tuple(cut for cut in closed if Doubt.CUT_CLOSED in _doubts_of(engine, contract_name, cut.n))
+    return tuple(cut for cut in closed if Doubt.CUT_CLOSED in books.verdicts[cut.n].doubts)
 
 
 def outstanding_breaks(engine: Store, contract_name: str) -> tuple[OutstandingBreak, ...]:

@@ -39,6 +39,7 @@ from tests.simulator.standins import lean_scan
 from tests.simulator.standins.frame import SESSION, Frame, Session
 from tests.simulator.standins.key_index import IndexWriter, read_before
 from tests.simulator.standins.ledger import WorldLedger, row_as_read, rows_as_arrow
+from tests.simulator.standins.same import Same
 
 SECRET = "known in no world"[:16]
 
@@ -166,30 +167,17 @@ def _planted_batches(
     )
 
 
+def _decoder(contract: Contract) -> EventDecoder:
+    return _decoder_of(Same(contract))
+
+
 @lru_cache(maxsize=64)
-def _decoder_of(fingerprint: str, contract: "_ByFingerprint") -> EventDecoder:
+def _decoder_of(contract: Same[Contract]) -> EventDecoder:
     return EventDecoder(contract.it.event, several_legs=len(contract.it.legs) > 1)
 
 
-@dataclass(frozen=True, eq=False)
-class _ByFingerprint:
-    """A contract where something hashable is asked for."""
-
-    it: Contract
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ByFingerprint) and other.it is self.it
-
-    def __hash__(self) -> int:
-        return id(self.it)
-
-
-def _decoder(contract: Contract) -> EventDecoder:
-    return _decoder_of("", _ByFingerprint(contract))
-
-
 @lru_cache(maxsize=64)
-def _canaries_of(contract: _ByFingerprint) -> PlantedCanaries:
+def _canaries_of(contract: Same[Contract]) -> PlantedCanaries:
     planted = canary_events(contract.it)
     read = read_events(_decoder(contract.it), [one.value for one in planted]).to_pylist()
     events = tuple(
@@ -277,7 +265,7 @@ def _lean_way(given: _Given) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
         rows,
         contract,
         given.known,
-        _canaries_scanned(_ByFingerprint(contract)),
+        _canaries_scanned(Same(contract)),
         possible_ms=given.asked.possible_ms,
         lag_of=given.asked.lag_of,
         repeated=partial(read_before, index_to) if index_to else None,
@@ -286,7 +274,7 @@ def _lean_way(given: _Given) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
 
 
 @lru_cache(maxsize=64)
-def _canaries_scanned(contract: _ByFingerprint) -> CanaryScan:
+def _canaries_scanned(contract: Same[Contract]) -> CanaryScan:
     """What the long way tells of planted copies: they are compared with each other only, so it is always the same."""
     plan = ScanPlan(
         secret=SECRET, topics=tuple(sorted(set(contract.it.legs.values()))), legs=len(contract.it.legs), lag_of_one_in=1
@@ -321,7 +309,7 @@ def _long_way(given: _Given) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
             ledger_slice=cut.ledger_slice,
             with_time=contract.ledger.columns.written_at is not None,
         ),
-        _canaries_of(_ByFingerprint(contract)),
+        _canaries_of(Same(contract)),
         legs=contract.legs,
         known_elsewhere=given.known,
         offsets=sum(len(part.readable) for part in slices),

@@ -8,7 +8,7 @@ import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -16,10 +16,14 @@ from typing import Any
 from tenacity import Retrying
 
 from tallystick.contract.change import refuse_other_books
+from tallystick.contract.contract import Contract
 from tallystick.judging import canaries
+from tallystick.matching.scan_result import CanaryScan
 from tallystick.pipeline.sources import Sources
 from tests.simulator.standins import alert_functions, cluster, executor, key_index, plan_functions, run_functions, scan
 from tests.simulator.standins.frame import Frame, Inline
+from tests.simulator.standins.kept_state import KeptSurroundings
+from tests.simulator.standins.same import Same
 
 STORE_FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: function
@@ -33,6 +37,7 @@ SIMULATED = (
     "tallystick.pipeline.make_cut",
     "tallystick.pipeline.sources",
     "tallystick.pipeline.lookups",
+    "tallystick.anomalies.notices.retention_overtakes",
     "tallystick.pipeline.investigate",
     "tallystick.pipeline.run_history",
     "tallystick.pipeline.read_cluster_state",
@@ -100,7 +105,13 @@ def _missed_canaries(evidence: Any, scan: Any) -> tuple[str, ...]:
     CurrentWorld.runs += 1
     if CurrentWorld.runs % EACH_RULE_IN == 1:
         return canaries.missed_canaries(evidence, scan)
-    return tuple(canaries._missed_by_the_scan(evidence.contract, scan))
+    return _missed_by_the_scan(Same(evidence.contract), Same(scan))
+
+
+@lru_cache(maxsize=64)
+def _missed_by_the_scan(contract: Same[Contract], scan: Same[CanaryScan]) -> tuple[str, ...]:
+    """Of a contract's one scan of planted copies it is always the same."""
+    return tuple(canaries._missed_by_the_scan(contract.it, scan.it))
 
 
 class _NoFiles:
@@ -132,11 +143,15 @@ OUTSIDE: dict[str, dict[str, Any]] = {
         "fetchers": cluster.fetchers,
         "open_admin": cluster.open_admin,
     },
+    "tallystick.anomalies.notices.retention_overtakes": {"next_firing": _next_firing},
+    "tallystick.pipeline.read_cluster_state": {"SURROUNDINGS": KeptSurroundings},
     "tallystick.pipeline.lookups": {
+        "SURROUNDINGS": KeptSurroundings,
         "read_topic_snapshot": cluster.read_topic_snapshot,
         "read_open_transactions": cluster.read_open_transactions,
     },
     "tallystick.executor.draw_plan": {
+        "SURROUNDINGS": KeptSurroundings,
         "open_ledger": executor.open_ledger,
         "read_source_rows": executor.read_source_rows,
     },

@@ -4,6 +4,7 @@ Each write is all or nothing, and keeps the constraints of the real schema that 
 process may be killed, and after it: then the answer is lost and what was written stands.
 """
 
+from bisect import insort
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -47,6 +48,10 @@ class VerdictRow:
     result: RunResult
     attempt: int
     recorded_at: datetime
+    doubts: frozenset[Doubt] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.doubts = frozenset(found.doubt for found in self.result.doubts)
 
 
 @dataclass
@@ -66,26 +71,27 @@ class Books:
     verdicts: dict[int, VerdictRow] = field(default_factory=dict)
     items: dict[str, list[Chapter]] = field(default_factory=dict)
     samples: dict[datetime, Sample] = field(default_factory=dict)
+    ids_in_order: list[str] = field(default_factory=list)
+    """Of the items."""
+
+    def chapters_of(self, item_id: str) -> list[Chapter]:
+        """Of an item, which may be new."""
+        if item_id not in self.items:
+            self.items[item_id] = []
+            insort(self.ids_in_order, item_id)
+        return self.items[item_id]
 
     def newest_before(self, n: int) -> Iterator[OpenItem]:
         """Each item as the cuts before n left it, by id."""
-        for item_id in sorted(self.items):
-            known = [one for one in self.items[item_id] if one.cut_n < n]
-            if known:
-                yield known[-1].item
+        for item_id in self.ids_in_order:
+            newest = next((one for one in reversed(self.items[item_id]) if one.cut_n < n), None)
+            if newest is not None:
+                yield newest.item
 
     def newest(self) -> Iterator[OpenItem]:
         """Each item as it stands, by id."""
-        for item_id in sorted(self.items):
+        for item_id in self.ids_in_order:
             yield self.items[item_id][-1].item
-
-
-@dataclass
-class StoredAlert:
-    """A row of the outbox. taken: by which sinks."""
-
-    alert: Alert
-    taken: set[str] = field(default_factory=set)
 
 
 @dataclass
@@ -105,7 +111,15 @@ class Store:
     books: dict[str, Books] = field(default_factory=dict)
     breaks: dict[UUID, tuple[str, int, Break]] = field(default_factory=dict)
     """By id: contract, cut, break."""
-    alerts: list[StoredAlert] = field(default_factory=list)
+    alerts: list[Alert] = field(default_factory=list)
+    """All that were ever told of, by outbox id from 1 on."""
+    newest_alerts: dict[str, dict[str, Alert]] = field(default_factory=dict)
+    """By contract and name."""
+    owed: dict[str, list[Alert]] = field(default_factory=dict)
+    """By contract: those that some sink may not have taken, oldest first."""
+    taken: dict[tuple[str, str], int] = field(default_factory=dict)
+    """By key of the incident and sink: the newest outbox id that it took."""
+    alerts_of_runs: set[tuple[str, int, str, str]] = field(default_factory=set)
     plans: dict[UUID, tuple[Plan, str]] = field(default_factory=dict)
     """By id: the plan, and who asked for it."""
     actions: dict[UUID, ActionRow] = field(default_factory=dict)
@@ -116,11 +130,14 @@ class Store:
 
     def closed_unread(self) -> int:
         """So many cuts were closed by a person."""
-        results = [row.result for books in self.books.values() for row in books.verdicts.values()]
-        return sum(one.doubt is Doubt.CUT_CLOSED for result in results for one in result.doubts)
+        verdicts = [row for books in self.books.values() for row in books.verdicts.values()]
+        return sum(Doubt.CUT_CLOSED in row.doubts for row in verdicts)
 
     def of(self, contract_name: str) -> Books:
-        return self.books.setdefault(contract_name, Books())
+        books = self.books.get(contract_name)
+        if books is None:
+            books = self.books[contract_name] = Books()
+        return books
 
     @contextmanager
     def writing(self, what: str) -> Iterator[None]:
@@ -134,24 +151,35 @@ class Store:
         return rows[n] if 0 <= n < len(rows) else None
 
     def insert_alerts(self, alerts: Sequence[Alert]) -> None:
-        told = {(one.alert.contract, one.alert.cut_n, one.alert.dedup_key, one.alert.action) for one in self.alerts}
         for alert in alerts:
-            name = (alert.contract, alert.cut_n, alert.dedup_key, alert.action)
-            if alert.cut_n is not None and name in told:
-                raise ConstraintViolated(f"alert_once_a_run: {name}")
-            told.add(name)
-            number, now = len(self.alerts) + 1, self.clock.now
-            began = self._began(alert) or now
-            self.alerts.append(StoredAlert(replace(alert, outbox_id=number, at_utc=now, began_utc=began)))
+            if alert.cut_n is not None:
+                name = (alert.contract, alert.cut_n, alert.dedup_key, str(alert.action))
+                if name in self.alerts_of_runs:
+                    raise ConstraintViolated(f"alert_once_a_run: {name}")
+                self.alerts_of_runs.add(name)
+            newest, now = self.newest_alerts.setdefault(alert.contract, {}), self.clock.now
+            before = newest.get(alert.name)
+            began = before.began_utc if before is not None and before.action != "resolve" else now
+            kept = replace(alert, outbox_id=len(self.alerts) + 1, at_utc=now, began_utc=began)
+            self.alerts.append(kept)
+            newest[alert.name] = kept
+            self.owed.setdefault(alert.contract, []).append(kept)
 
-    def _began(self, alert: Alert) -> datetime | None:
-        same = [one.alert for one in self.alerts if one.alert.dedup_key == alert.dedup_key]
-        return same[-1].began_utc if same and same[-1].action != "resolve" else None
+    def still_owed(self, contract_name: str) -> list[tuple[Alert, tuple[str, ...]]]:
+        """Alerts with the sinks that have taken neither them nor a later one of their key."""
+        found = []
+        for alert in self.owed.get(contract_name, ()):
+            key, number = alert.dedup_key, alert.outbox_id or 0
+            sinks = tuple(sink for sink in alert.sinks if self.taken.get((key, sink), 0) < number)
+            if sinks:
+                found.append((alert, sinks))
+        self.owed[contract_name] = [alert for alert, _ in found]
+        return found
 
     def insert_items(self, contract_name: str, cut_n: int, step: int, items: Sequence[OpenItem]) -> None:
-        of_contract = self.of(contract_name).items
+        books = self.of(contract_name)
         for item in items:
-            chapters = of_contract.setdefault(item.item_id, [])
+            chapters = books.chapters_of(item.item_id)
             if any((one.cut_n, one.step) == (cut_n, step) for one in chapters):
                 raise ConstraintViolated(f"open_item_pk: {contract_name} {item.item_id} {cut_n} {step}")
             if item.state == "broken" and item.break_id is None:

@@ -189,7 +189,7 @@ class Producer:
 
 @dataclass
 class Broker:
-    """All partitions by place, and all producers by transactional id."""
+    """All partitions by place and in its order, and all producers by transactional id."""
 
     partitions: dict[TopicPartition, PartitionLog] = field(default_factory=dict)
     producers: dict[str, Producer] = field(default_factory=dict)
@@ -204,12 +204,13 @@ class Broker:
         for number in range(partitions):
             place = TopicPartition(topic=topic, partition=number)
             self.partitions[place] = PartitionLog(place=place, topic_id=f"{topic}-{self.topics_made}")
+        self.partitions = dict(sorted(self.partitions.items()))
         for producer in self.producers.values():
             producer.wrote = [part for part in producer.wrote if part.topic != topic]
 
     def logs_of(self, topics: Iterable[str]) -> list[PartitionLog]:
         names = set(topics)
-        return [log for place, log in sorted(self.partitions.items()) if place.topic in names]
+        return [log for place, log in self.partitions.items() if place.topic in names]
 
     def init(self, name: str, *, now_ms: int) -> Producer:
         """InitProducerId: fence whoever had the id, end its transaction, and give the next epoch."""

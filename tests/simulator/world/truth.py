@@ -48,6 +48,11 @@ class EventFact:
     action_id: str = ""
     reverses: str = ""
     taken_back: bool = False
+    origin: str = field(init=False)
+    """What a carrier knows it by."""
+
+    def __post_init__(self) -> None:
+        self.origin = f"{self.place} {self.topic_id} {self.offset}"
 
     @property
     def visible(self) -> bool:
@@ -68,6 +73,10 @@ class RowFact:
     xid: int = 0
     written_xid: int | None = None
     odd_id: bool = False
+    origin: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.origin = f"row {self.row_id}"
 
     @property
     def stands(self) -> bool:
@@ -87,6 +96,9 @@ class Truth:
     baseline_at: datetime | None = None
     gone_unread: bool = False
     """Has retention taken, since the books began, what stood on the log then?"""
+    _events_of: dict[str, list[EventFact]] = field(default_factory=dict)
+    _rows_of: dict[str, dict[int, None]] = field(default_factory=dict)
+    """By match key: readable events, and ids of rows."""
 
     def books_begin(self, broker: Broker, now: datetime) -> None:
         """The baseline of the contract: what is gone by now, nobody will ever know of."""
@@ -108,6 +120,8 @@ class Truth:
 
     def event_written(self, fact: EventFact) -> None:
         self.events.append(fact)
+        if fact.readable:
+            self._events_of.setdefault(fact.money.match_key, []).append(fact)
         if fact.outcome == "open":
             self.open_events.append(fact)
         elif fact.visible:
@@ -159,6 +173,7 @@ class Truth:
             known = self.rows.get(row_id)
             if known is None or (known.gone_at is not None and known.written_xid != row.written_xid):
                 self.rows[row_id] = _fact_of(row, now, self.written_by.get(row_id, "service"))
+                self._rows_of.setdefault(row.match_key, {})[row_id] = None
                 continue
             known.gone_at = None
             if known.xid != row.xid:
@@ -172,20 +187,15 @@ class Truth:
                 known.gone_at = now
 
     def events_of(self, match_key: str) -> list[EventFact]:
-        return [fact for fact in self.events if fact.readable and fact.money.match_key == match_key]
+        return self._events_of.get(match_key, [])
 
     def rows_of(self, match_key: str) -> list[RowFact]:
-        return [fact for fact in self.rows.values() if fact.money.match_key == match_key]
+        rows = (self.rows[row_id] for row_id in self._rows_of.get(match_key, ()))
+        return [row for row in rows if row.money.match_key == match_key]
 
     def match_keys(self) -> Iterator[str]:
         """Every match key that was ever written on either side."""
-        seen: dict[str, None] = {}
-        for fact in self.events:
-            if fact.readable:
-                seen.setdefault(fact.money.match_key)
-        for row in self.rows.values():
-            seen.setdefault(row.money.match_key)
-        yield from seen
+        yield from {**self._events_of, **self._rows_of}
 
 
 def _money_of(row: Row) -> Money:
