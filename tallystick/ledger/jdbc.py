@@ -89,9 +89,11 @@ def open_jdbc_ledger(
     ledger: LedgerSection,
     *,
     read_before: Callable[[], tuple[ReadSlice, ...]],
+    sum_before: Callable[[ReadSlice], int | None],
     now: Callable[[], datetime],
 ) -> Iterator["JdbcLedger"]:
-    """The ledger, closed at the end. read_before: the slices that cuts have read. now: the verdict store's clock.
+    """The ledger, closed at the end. read_before: the slices that cuts have read. sum_before: over the positions of one
+    of them, as `JdbcLedger.sum_of_positions` had it then. now: the verdict store's clock.
 
     Raises LedgerUnreachable.
     """
@@ -100,7 +102,14 @@ def open_jdbc_ledger(
         with engine.connect() as connection:
             if read_only := _READ_ONLY.get(connection.dialect.name):
                 connection.exec_driver_sql(read_only)
-            yield JdbcLedger(connection=connection, settings=settings, ledger=ledger, read_before=read_before, now=now)
+            yield JdbcLedger(
+                connection=connection,
+                settings=settings,
+                ledger=ledger,
+                read_before=read_before,
+                sum_before=sum_before,
+                now=now,
+            )
     except OperationalError as error:
         raise LedgerUnreachable(f"ledger: {_said(error)}{what_to_do(str(error.orig))}") from None
 
@@ -113,6 +122,7 @@ class JdbcLedger:
     settings: JdbcSettings
     ledger: LedgerSection
     read_before: Callable[[], tuple[ReadSlice, ...]]
+    sum_before: Callable[[ReadSlice], int | None]
     now: Callable[[], datetime]
 
     def describe(self) -> LedgerDescription:
@@ -179,11 +189,11 @@ class JdbcLedger:
         """Of integers alone: no one function of timestamps is known to all databases. Summed by a remainder, so that
         the sum has room in 64 bits.
         """
-        if self._is_timestamp:
-            return None
+        return None if self._is_timestamp else self._sum_where(self._order < below)
+
+    def _sum_where(self, inside: ColumnElement[bool]) -> int:
         remainders = func.sum(self._order % _REMAINDER_OF)
-        statement = select(remainders).select_from(self._table).where(self._order < below, self._pairs)
-        return int(self.connection.scalar(statement) or 0)
+        return int(self.connection.scalar(select(remainders).select_from(self._table).where(inside, self._pairs)) or 0)
 
     def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
         key = self._column(self.ledger.columns.match_key)
@@ -212,7 +222,8 @@ class JdbcLedger:
         return {match_key: tuple(rows) for match_key, rows in found.items()}
 
     def _slices_still_whole(self) -> Callable[[int], bool]:
-        """Does the slice that holds a position hold as many rows as when a cut read it? Then all of them were read.
+        """Does the slice that holds a position hold as many rows as when a cut read it, and the same ones? Then all of
+        them were read. As many are the same where their positions have the same sum; of timestamps nobody keeps one.
 
         Asked after the look-up, so that what the look-up saw is counted.
         """
@@ -222,7 +233,8 @@ class JdbcLedger:
         def is_whole(one: ReadSlice) -> bool:
             inside = self._between(one.start, one.end)
             now = self.connection.scalar(select(func.count()).select_from(self._table).where(inside, self._pairs))
-            return now == one.rows
+            then = self.sum_before(one)
+            return now == one.rows and (then is None or then == self._sum_where(inside))
 
         def holds(position: int) -> bool:
             one = find_read_slice(read(), position)

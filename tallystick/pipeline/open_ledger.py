@@ -17,7 +17,7 @@ from tallystick.ledger.postgres_connection import jdbc_scan_options, open_ledger
 from tallystick.ledger.protocol import Ledger
 from tallystick.store.clock import store_now
 from tallystick.store.runs.cut_store import read_ledger_slices
-from tallystick.store.runs.run_history_store import earlier_rows_before, ledger_rows_by_slice
+from tallystick.store.runs.run_history_store import earlier_rows_before, ledger_rows_by_slice, ledger_sum_of_slice
 
 
 @contextmanager
@@ -40,8 +40,13 @@ def open_ledger_of(engine: Engine, contract: Contract, connections: Connections)
                     counted_before=counted_before,
                 )
         case "jdbc":
-            settings = jdbc_settings(connections.ledger_dsn)
-            with open_jdbc_ledger(settings, contract.ledger, read_before=read_before, now=now) as ledger:
+            with open_jdbc_ledger(
+                jdbc_settings(connections.ledger_dsn),
+                contract.ledger,
+                read_before=read_before,
+                sum_before=partial(ledger_sum_of_slice, engine, contract.name),
+                now=now,
+            ) as ledger:
                 yield ledger
         case "parquet":
             yield ParquetLedger(

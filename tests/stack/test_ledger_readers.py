@@ -131,7 +131,9 @@ def by_spark_of_kind_jdbc(secured: Secured, dsn: str, where: str | None = None) 
 
 def open_by_column(dsn: str, where: str | None) -> AbstractContextManager[JdbcLedger]:
     ledger = BY_COLUMN.model_copy(update={"where": where})
-    return open_jdbc_ledger(jdbc_settings(dsn), ledger, read_before=tuple, now=lambda: NOON)
+    return open_jdbc_ledger(
+        jdbc_settings(dsn), ledger, read_before=tuple, sum_before=lambda one: None, now=lambda: NOON
+    )
 
 
 def by_the_stores_engine(secured: Secured, dsn: str) -> int:

@@ -270,6 +270,26 @@ def test_newest_rows_that_are_deleted_move_no_other_row_out_of_the_books(in_a_fi
     assert "as many as earlier cuts read, and not the same" in moved.result.doubts[0].sentence
 
 
+def test_the_event_of_a_row_that_came_late_where_another_went_is_no_duplicate(in_a_file: LiveBooks) -> None:
+    """The slice holds as many rows as its cut has read there, and not the same ones."""
+    books = in_a_file
+    books.take_cut()
+    for name in ("a", "b"):
+        post_to_file(books, payment(name))
+        change_file(books, "UPDATE sqlite_sequence SET seq = seq + 1")
+    books.produce(*payments("a", "b"))
+    assert books.next_run().result.verdict is Verdict.MATCHED
+
+    change_file(books, "DELETE FROM posting WHERE event_id = ?", payment("b").event_id)
+    post_to_file(books, payment("late"))
+    change_file(books, "UPDATE posting SET entry_id = 2 WHERE event_id = ?", payment("late").event_id)
+    post_to_file(books, payment("c"))
+    books.produce(*payments("late", "c", "a"))
+    run = books.next_run()
+    assert kinds(run) == expected(("duplicate_in_topic_new_session", payment("a")))
+    assert sorted(doubts(run)) == ["ledger_rewritten", "partner_not_settled"]
+
+
 def test_what_a_column_that_grows_cannot_tell_is_not_seen_and_what_the_log_tells_is(in_a_file: LiveBooks) -> None:
     """The first run as docs/guarantees.md says: MATCHED over wrong money."""
     books = in_a_file

@@ -259,7 +259,9 @@ def test_a_ledger_older_than_postgresql_17_is_refused_by_its_version_and_read_by
         connection.execute("INSERT INTO old.entry VALUES (7, 'a', 'p', 'payment', 10, 'EUR')")
     ledger = LedgerSection(kind="jdbc", connection="old", table="old.entry", order_by="entry_id", overlap=0)
     now = datetime(2026, 3, 1, tzinfo=UTC)
-    with open_jdbc_ledger(jdbc_settings(owner), ledger, read_before=tuple, now=lambda: now) as opened:
+    with open_jdbc_ledger(
+        jdbc_settings(owner), ledger, read_before=tuple, sum_before=lambda one: None, now=lambda: now
+    ) as opened:
         assert opened.describe().key_is_unique is False
         assert opened.read_snapshot().low_mark == 8
     migrate(connect_store(owner))

@@ -4,6 +4,8 @@ from typing import Any
 
 from sqlalchemy import (
     Engine,
+    Numeric,
+    cast,
     select,
     true,
 )
@@ -53,6 +55,30 @@ def ledger_rows_by_slice(engine: Engine, contract_name: str, before: int | None 
     )
     with engine.connect() as connection:
         return tuple(ReadSlice(start=start, end=end, rows=rows) for start, end, rows in connection.execute(statement))
+
+
+def ledger_sum_of_slice(engine: Engine, contract_name: str, read: ReadSlice) -> int | None:
+    """Return the sum of the positions that a slice held once its cut had read it; None where its run kept none.
+
+    The run summed all that lay below the slice's end and all that lay below its start.
+    """
+    sums = verdict_table.c.look_ups["surroundings"]["ledger_sums"]
+    statement = (
+        select(cast(sums["at_end"].as_string(), Numeric) - cast(sums["now"].as_string(), Numeric))
+        .join(
+            cut_slice,
+            (cut_slice.c.contract == verdict_table.c.contract) & (cut_slice.c.cut_n == verdict_table.c.cut_n),
+        )
+        .where(
+            cut_slice.c.contract == contract_name,
+            cut_slice.c.side == LEDGER,
+            cut_slice.c.starts_at == read.start,
+            cut_slice.c.ends_at == read.end,
+        )
+    )
+    with engine.connect() as connection:
+        kept = connection.scalar(statement)
+    return None if kept is None else int(kept)
 
 
 def earlier_rows_before(engine: Engine, contract_name: str, n: int) -> EarlierRows | None:

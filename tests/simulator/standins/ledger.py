@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -40,6 +40,7 @@ class WorldLedger:
     point: Interleaving
     read_before: Callable[[int], tuple[ReadSlice, ...]]
     counted_before: Callable[[int], EarlierRows | None]
+    sum_before: Callable[[ReadSlice], int | None]
     snapshot: dict[int, Row] | None = None
 
     def describe(self) -> LedgerDescription:
@@ -242,7 +243,7 @@ class WorldJdbcLedger(WorldLedger):
         return sum(row.row_id < ledger_slice.position_start for row in self._now())
 
     def sum_of_positions(self, *, below: int) -> int | None:
-        return sum(row.row_id % 1_000_003 for row in self._now() if row.row_id < below)
+        return _sum_of(row for row in self._now() if row.row_id < below)
 
     def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
         read = self.read_before(1 << 30)
@@ -250,12 +251,18 @@ class WorldJdbcLedger(WorldLedger):
         return {key: tuple(self._was_read(row, ledger_slice, read) for row in rows) for key, rows in found.items()}
 
     def _was_read(self, row: LedgerRow, ledger_slice: LedgerSlice, read: tuple[ReadSlice, ...]) -> LedgerRow:
-        """A slice that holds as many rows as a cut has read there was read whole."""
+        """A slice that holds as many rows as a cut has read there, with the same sum, was read whole."""
         if not ledger_slice.baseline_position <= row.position < ledger_slice.position_start:
             return row
         one = find_read_slice(read, row.position)
-        there = 0 if one is None else sum(one.start <= other.row_id < one.end for other in self._now())
-        return replace(row, was_read=one is not None and there == one.rows)
+        if one is None:
+            return replace(row, was_read=False)
+        there = [other for other in self._now() if one.start <= other.row_id < one.end]
+        return replace(row, was_read=len(there) == one.rows and self.sum_before(one) in (None, _sum_of(there)))
 
     def _position(self, row: Row) -> int:
         return row.row_id
+
+
+def _sum_of(rows: Iterable[Row]) -> int:
+    return sum(row.row_id % 1_000_003 for row in rows)

@@ -273,6 +273,16 @@ def ledger_rows_by_slice(engine: Store, contract_name: str, before: int | None =
     )
 
 
+def ledger_sum_of_slice(engine: Store, contract_name: str, read: ReadSlice) -> int | None:
+    books = engine.of(contract_name)
+    for row in books.cuts:
+        bounds = row.cut.ledger_slice
+        if (bounds.position_start, bounds.position_end) == (read.start, read.end):
+            sums = surroundings_document(engine, contract_name, row.cut.n).get("ledger_sums")
+            return sums["at_end"] - sums["now"] if sums else None
+    return None
+
+
 def earlier_rows_before(engine: Store, contract_name: str, n: int) -> EarlierRows | None:
     verdicts = engine.of(contract_name).verdicts
     newest = max((one for one in verdicts if one < n), default=None)

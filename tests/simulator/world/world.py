@@ -12,7 +12,7 @@ from tallystick.model.offsets import TopicPartition
 from tests.simulator.standins import key_index
 from tests.simulator.standins.cluster import WorldAdmin, fetcher
 from tests.simulator.standins.ledger import WorldJdbcLedger, WorldLedger
-from tests.simulator.standins.run_functions import earlier_rows_before, ledger_rows_by_slice
+from tests.simulator.standins.run_functions import earlier_rows_before, ledger_rows_by_slice, ledger_sum_of_slice
 from tests.simulator.standins.store import Store
 from tests.simulator.world.batches import Record
 from tests.simulator.world.broker import Broker, Producer
@@ -78,6 +78,7 @@ class World:
             point=self.point,
             read_before=lambda n: ledger_rows_by_slice(self.store, name, n),
             counted_before=lambda n: earlier_rows_before(self.store, name, n),
+            sum_before=lambda read: ledger_sum_of_slice(self.store, name, read),
         )
 
     def place(self, leg: str, number: int) -> TopicPartition:

@@ -174,9 +174,15 @@ def insert(url: str, *rows: tuple[int | None, int, str], side: str = "credit") -
     engine.dispose()
 
 
-def opened(url: str, *read: ReadSlice, **stated: object) -> AbstractContextManager[JdbcLedger]:
+def opened(
+    url: str, *read: ReadSlice, sum_then: int | None = None, **stated: object
+) -> AbstractContextManager[JdbcLedger]:
     return open_jdbc_ledger(
-        jdbc_settings(url), LEDGER.model_copy(update=stated), read_before=lambda: read, now=lambda: NOON
+        jdbc_settings(url),
+        LEDGER.model_copy(update=stated),
+        read_before=lambda: read,
+        sum_before=lambda one: sum_then,
+        now=lambda: NOON,
     )
 
 
@@ -251,6 +257,24 @@ def test_a_row_below_the_slice_was_read_only_where_its_slice_holds_as_many_as_th
             found = there.look_up_rows(["a", "late", "b", "c", "d"], ledger_slice_of(7, 10, baseline=2))
         was_read = {key: rows[0].was_read for key, rows in found.items()}
         assert was_read == {"a": True, "late": known, "b": known, "c": True, "d": True}
+
+
+@pytest.mark.parametrize(
+    ("sum_then", "known"),
+    [
+        pytest.param(3 + 4, True, id="the same rows"),
+        pytest.param(2 + 4, False, id="one of then went, and another came late"),
+        pytest.param(None, True, id="a run of old kept no sum"),
+    ],
+)
+def test_as_many_rows_with_another_sum_are_not_those_that_were_read(
+    file: str, sum_then: int | None, known: bool
+) -> None:
+    """Found by the simulated world: the event of the late row was called a duplicate."""
+    insert(file, (3, 12, "late"), (4, 13, "b"))
+    with opened(file, ReadSlice(start=2, end=5, rows=2), sum_then=sum_then) as there:
+        found = there.look_up_rows(["late", "b"], ledger_slice_of(7, 10, baseline=2))
+    assert {key: rows[0].was_read for key, rows in found.items()} == {"late": known, "b": known}
 
 
 def test_a_row_without_a_number_is_told_by_the_guard_and_lies_before_everything(file: str) -> None:
