@@ -248,9 +248,36 @@ def _judge_origin(
     if partner is not None:
         if partner.compared == copy.compared:
             return []
+        if _is_of_a_row_beyond_the_cut(case, copy, partner):
+            return _await_the_row(copy if copy.side is ItemSide.TOPIC else partner, deadlines)
         differ = reason_of(ReasonCode.FIELDS_DIFFER)
         return [UnmatchedItem(copy=copy, fate=MatchStatus.UNEQUAL, reason=differ, partner=partner)]
     return [] if _is_judged(copy) else [_judge_absence(case, copy, MatchStatus.FOLLOWER_ABSENT, deadlines)]
+
+
+def _is_of_a_row_beyond_the_cut(case: MatchGroup, *pair: Entry) -> bool:
+    """Return whether the pair's row is an earlier cut's, and has been written anew since where this cut may not read:
+    it says something else by now, and the event may have come behind that.
+    """
+    rows = {one.item_id for one in pair if one.side is ItemSide.LEDGER and one.carried and not one.is_new_version}
+    return any(
+        seen.side is ItemSide.LEDGER and seen.item_id in rows and seen.place in BEYOND_THE_CUT
+        for seen in case.sightings
+    )
+
+
+def _await_the_row(event: Entry, deadlines: Deadlines) -> list[UnmatchedItem]:
+    """Let an event wait for a row beyond the cut; the row's own item waits as it stands."""
+    if _is_judged(event):
+        return []
+    fate, code = _beyond_the_cut(event, ItemSide.LEDGER, deadlines)
+    return [UnmatchedItem(copy=event, fate=fate, reason=reason_of(code, there=ReasonSide.LEDGER))]
+
+
+def _beyond_the_cut(copy: Entry, there: ItemSide, deadlines: Deadlines) -> tuple[MatchStatus, ReasonCode]:
+    if there is ItemSide.LEDGER and deadlines.due(copy) <= deadlines.now_utc and _waited_beyond_the_cut(copy):
+        return MatchStatus.UNSETTLED, ReasonCode.BEYOND_EVERY_CUT
+    return MatchStatus.WAITING, ReasonCode.BEYOND_CUT
 
 
 def _judge_follower(
@@ -300,9 +327,7 @@ def _judge_absence(case: MatchGroup, copy: Entry, absent: MatchStatus, deadlines
     places, due = case.places(there), deadlines.due(copy)
     settled_until, other = deadlines.settled_until(there), None
     if places & BEYOND_THE_CUT:
-        fate, code = MatchStatus.WAITING, ReasonCode.BEYOND_CUT
-        if there is ItemSide.LEDGER and due <= deadlines.now_utc and _waited_beyond_the_cut(copy):
-            fate, code = MatchStatus.UNSETTLED, ReasonCode.BEYOND_EVERY_CUT
+        fate, code = _beyond_the_cut(copy, there, deadlines)
     elif RecordLocation.BEFORE_BASELINE in places:
         fate, code = MatchStatus.UNDECIDABLE, ReasonCode.BEFORE_BASELINE
     elif (

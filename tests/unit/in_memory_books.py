@@ -169,9 +169,9 @@ class Books:
         self.next_xid += 1
         return posted.row_id
 
-    def update(self, row_id: str) -> None:
+    def update(self, row_id: str, **changes: object) -> None:
         """UPDATE a row: the same row, written by a newer transaction."""
-        self.rows[row_id] = replace(self.rows[row_id], position=self.next_xid)
+        self.rows[row_id] = replace(self.rows[row_id], position=self.next_xid, **changes)
         self.next_xid += 1
 
     def expire(self, topic: str = TOPIC) -> None:

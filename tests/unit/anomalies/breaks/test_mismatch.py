@@ -6,10 +6,13 @@ from hypothesis import strategies as st
 
 from tallystick.anomalies.breaks.mismatch import amount_mismatch, currency_mismatch
 from tallystick.anomalies.registry import findings_of
-from tallystick.model.finding_names import BreakClass
+from tallystick.model.direction import Direction
+from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.item_reason import ReasonCode
+from tallystick.model.open_item import ItemState
 from tests.unit.anomalies.planted import Pair, PlantedCases, found_breaks
-from tests.unit.builders import L2T, LAW, T2L, event, evidence_of, row
-from tests.unit.in_memory_books import Books, classes_of
+from tests.unit.builders import IN_TOPIC, L2T, LAW, T2L, event, evidence_of, row
+from tests.unit.in_memory_books import Books, classes_of, doubts_of
 
 
 class TestPlanted(PlantedCases):
@@ -101,6 +104,39 @@ def test_a_mismatch_is_not_paired_again_and_its_correction_is_a_second_copy() ->
     books.write(amount_minor=100)
     assert classes_of(books.run()) == ["duplicate_in_topic_new_session"]
     assert sum(books.outstanding().values()) == 2
+
+
+@pytest.mark.parametrize("direction", [L2T, T2L])
+@pytest.mark.parametrize(("said", "told"), [(150, []), (151, ["amount_mismatch"])])
+def test_a_row_that_was_changed_beyond_the_cut_is_compared_once_it_can_be_read(
+    direction: Direction, said: int, told: list[str]
+) -> None:
+    """Found by the simulated world: the event was held against what the row had said before."""
+    books = Books(direction)
+    books.begin()
+    changed = books.post(amount_minor=100)
+    books.run(in_grace=True)
+    books.update(changed, amount_minor=150)
+    books.write(amount_minor=said)
+    assert classes_of(books.run(held_xids=1)) == []
+    (event_item,) = (item for item in books.items.values() if item.side is IN_TOPIC)
+    assert (event_item.state, event_item.reason.code) == (ItemState.OPEN, ReasonCode.BEYOND_CUT)
+    assert classes_of(books.run()) == told
+    assert sum(books.outstanding().values()) == len(told)
+    assert not any(item.state is ItemState.OPEN for item in books.items.values())
+
+
+def test_a_row_that_is_changed_beyond_one_cut_after_another_is_a_doubt() -> None:
+    books = Books(L2T)
+    books.begin()
+    changed = books.post(amount_minor=100)
+    books.run(in_grace=True)
+    books.write(amount_minor=150)
+    for amount_minor, doubted in ((150, False), (151, True)):
+        books.update(changed, amount_minor=amount_minor)
+        result = books.run(held_xids=1)
+        assert classes_of(result) == []
+        assert (Doubt.PARTNER_NOT_SETTLED in doubts_of(result)) is doubted
 
 
 def test_a_row_without_a_comparable_amount_says_so() -> None:
