@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tallystick.contract.equality import compared
 from tallystick.matching.evidence import LegsCase
-from tallystick.matching.match_case import Entry, MatchGroup, MatchResult, MatchStatus
+from tallystick.matching.match_case import Entry, MatchGroup, MatchResult, MatchStatus, RecordLocation
 from tallystick.matching.scan_result import place_in_order
 from tallystick.model.finding_names import SURPLUS_CLASSES
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
@@ -95,6 +95,8 @@ def not_judged_before(cases: Iterable[LegsCase], judged: Collection[str]) -> tup
 def without_repeats(cases: Iterable[LegsCase], outcomes: Iterable[MatchResult]) -> tuple[LegsCase, ...]:
     """Remove transactions of which this cut shows only repeats of an event that an earlier cut has read: they were
     judged then, and the log may have forgotten what became of their other legs.
+
+    A repeat is one whatever became of it by its key: its row may lie beyond the cut still, or be undecidable.
     """
     repeats = {item_id for outcome in outcomes for item_id in _repeated_events(outcome)}
     return tuple(
@@ -106,11 +108,17 @@ def without_repeats(cases: Iterable[LegsCase], outcomes: Iterable[MatchResult]) 
 
 def _repeated_events(outcome: MatchResult) -> Iterator[str]:
     """Item ids of events that are one too many, of those that followed a row that is, and of what repeats these."""
-    found = set(_repeats_of_earlier(outcome))
+    found = {*_repeats_of_earlier(outcome), *_read_before(outcome.case)}
     yield from found
     for residue in outcome.residues:
         if residue.fate is MatchStatus.EXTRA and residue.original is not None and residue.original.item_id in found:
             yield residue.copy.item_id
+
+
+def _read_before(case: MatchGroup) -> Iterator[str]:
+    """Item ids of new events of a key of which the log, or the books' memory of keys, shows one in an earlier slice."""
+    if any(seen.side is ItemSide.TOPIC and seen.place is RecordLocation.EARLIER_SLICE for seen in case.sightings):
+        yield from (copy.item_id for copy in case.side(ItemSide.TOPIC) if copy.carried is None)
 
 
 def _repeats_of_earlier(outcome: MatchResult) -> Iterator[str]:

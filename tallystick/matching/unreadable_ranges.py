@@ -59,15 +59,27 @@ def out_of_sight(
     starts: LedgerStarts,
     *,
     log_is_whole: bool,
+    log_began_late: bool,
+    legs_lost_within: int | None,
 ) -> OutOfSight:
     """Return what no run could read of the partners of copies that these cuts saw first. losses: up to now, in any
     order.
 
-    log_is_whole: do the topics still hold the event of every row that the ledger has ever had?
+    log_is_whole: do the topics still hold the event of every row that the ledger has ever had? log_began_late: had some
+    of the topics gone when the books began? legs_lost_within: so many cuts later a leg may be part of what was lost;
+    None: a run of old, which looked one cut back.
     """
     return OutOfSight(
         events_lost=frozenset(n for n in first_seen if _event_may_be_lost(direction, n, losses, starts)),
-        legs_lost=frozenset(n for n in first_seen if _is_lost_beside(n, losses)),
+        legs_lost=frozenset(
+            n
+            for n in first_seen
+            if (
+                _is_lost_beside(n, losses)
+                if legs_lost_within is None
+                else _leg_may_be_lost(n - legs_lost_within, losses, log_began_late=log_began_late)
+            )
+        ),
         rows_may_be_older=frozenset() if log_is_whole else starts.rows_may_be_older & frozenset(first_seen),
     )
 
@@ -90,6 +102,15 @@ def _event_may_be_lost(direction: Direction, n: int, losses: Iterable[Loss], sta
 def _is_lost_beside(n: int, losses: Iterable[Loss]) -> bool:
     """Return whether the cut itself, the one before, or a later one lost offsets."""
     return any(loss.cut_n >= n - 1 for loss in losses)
+
+
+def _leg_may_be_lost(since: int, losses: Iterable[Loss], *, log_began_late: bool) -> bool:
+    """Return whether that cut or a later one lost offsets; the baseline, cut 0, where some had gone before it.
+
+    Legs of one transaction come together, and are read apart: one partition is held, or somebody sends a leg by hand,
+    or once more. Nothing but the memory of the books says how much later.
+    """
+    return (log_began_late and since <= 0) or any(loss.cut_n >= since for loss in losses)
 
 
 def loss_before_the_books(

@@ -41,7 +41,7 @@ from tallystick.model.direction import Direction
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.open_item import ItemSide
 from tallystick.pipeline.readiness import ledger_settled_until, topic_settled_until
-from tallystick.pipeline.run_history import RunHistory
+from tallystick.pipeline.run_history import RunHistory, index_sightings
 from tallystick.pipeline.sources import Sources
 
 _LOSSES = TypeAdapter(tuple[Loss, ...])
@@ -65,6 +65,8 @@ class LookUps:
     rows_may_be_older: bool = False
     """May rows of the slice have been written anew, so that an earlier cut read them and their events?"""
     lost_before_the_books: tuple[Loss, ...] = ()
+    legs_lost_within: int | None = None
+    """So many cuts later a leg of a business transaction may be part of what was lost; None: a run of old."""
     inputs_out_of_sight: bool = False
     """topic_to_topic: may an input have stood where neither the retained log nor the index of keys reaches?"""
     rows_beside: tuple[str, ...] | None = None
@@ -85,6 +87,7 @@ class LookUps:
             "rows_moved_below": self.rows_moved_below,
             "rows_may_be_older": self.rows_may_be_older,
             "lost_before_the_books": _LOSSES.dump_python(self.lost_before_the_books, mode="json", by_alias=True),
+            "legs_lost_within": self.legs_lost_within,
             "inputs_out_of_sight": self.inputs_out_of_sight,
             "rows_beside": None if self.rows_beside is None else list(self.rows_beside),
             "lost_indexes": list(self.lost_indexes),
@@ -107,6 +110,7 @@ class LookUps:
             rows_moved_below=document.get("rows_moved_below", 0),
             rows_may_be_older=document.get("rows_may_be_older", True),
             lost_before_the_books=_LOSSES.validate_python(document.get("lost_before_the_books", ())),
+            legs_lost_within=document.get("legs_lost_within"),
             inputs_out_of_sight=document.get("inputs_out_of_sight", False),
             rows_beside=None if document.get("rows_beside") is None else tuple(document["rows_beside"]),
             lost_indexes=tuple(document.get("lost_indexes", ())),
@@ -176,6 +180,7 @@ def look_up(sides: Sources, cut: Cut, past: RunHistory, asked: Questions, at_han
             *loss_before_the_books(past.baseline, partitions, cut_n=cut.n, windows=contract.ledger.index_windows),
             *losses_of_closed(past.closed, partitions),
         ),
+        legs_lost_within=contract.ledger.index_windows,
         inputs_out_of_sight=indexes is not None
         and ((bool(past.closed) and bool(inputs)) or indexes.leaves_unseen(inputs)),
         lost_indexes=indexes.lost_cuts if indexes else (),
@@ -268,22 +273,6 @@ def _rows_moved_below(sides: Sources, cut: Cut, past: RunHistory, older_rows: in
     if older_rows is None or not may_have_moved or older_rows == expected:
         return past.rows_moved_below
     return max(past.rows_moved_below, sides.ledger.read_snapshot().high_mark)
-
-
-def index_sightings(indexes: ReadableIndexes, match_keys: Collection[str]) -> dict[str, tuple[LookupHit, ...]]:
-    """Return the hits of the key index: copies of either side that earlier cuts read."""
-    return {
-        key: tuple(
-            LookupHit(
-                side=ItemSide(copy.item_id.partition(":")[0]),
-                place=RecordLocation.EARLIER_SLICE,
-                item_id=copy.item_id,
-                detail={"read_by_cut": copy.cut_n},
-            )
-            for copy in copies
-        )
-        for key, copies in indexes.look_up(match_keys).items()
-    }
 
 
 def _look_up_inputs(

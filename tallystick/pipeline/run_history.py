@@ -1,5 +1,6 @@
 """The history of a contract, as a cut that is judged now needs it."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -7,9 +8,10 @@ from sqlalchemy import Engine
 
 from tallystick.contract.contract import Contract
 from tallystick.ledger.key_index import ReadableIndexes, readable_indexes
+from tallystick.matching.match_case import LookupHit, RecordLocation
 from tallystick.matching.unreadable_ranges import LedgerStarts, Loss
 from tallystick.model.cut import Cut
-from tallystick.model.open_item import OpenItem
+from tallystick.model.open_item import ItemSide, OpenItem
 from tallystick.model.partner_lag import TopicLag
 from tallystick.store.runs.close_store import closed_cuts_before
 from tallystick.store.runs.cut_store import read_cut
@@ -76,3 +78,19 @@ def open_indexes(engine: Engine, contract: Contract, cut: Cut, artifacts: Path) 
         return indexes
     starts = {part.offsets.topic_partition: part.offsets.kafka_offset_start for part in oldest.topic_slices}
     return replace(indexes, reach=starts)
+
+
+def index_sightings(indexes: ReadableIndexes, match_keys: Collection[str]) -> dict[str, tuple[LookupHit, ...]]:
+    """Return the hits of the key index: copies of either side that earlier cuts read."""
+    return {
+        key: tuple(
+            LookupHit(
+                side=ItemSide(copy.item_id.partition(":")[0]),
+                place=RecordLocation.EARLIER_SLICE,
+                item_id=copy.item_id,
+                detail={"read_by_cut": copy.cut_n},
+            )
+            for copy in copies
+        )
+        for key, copies in indexes.look_up(match_keys).items()
+    }

@@ -25,7 +25,8 @@ from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import NoticeFound
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemSide
-from tallystick.pipeline.lookups import LookUps, index_sightings
+from tallystick.pipeline.lookups import LookUps
+from tallystick.pipeline.run_history import index_sightings
 from tests.unit.builders import (
     HOUR,
     INPUT,

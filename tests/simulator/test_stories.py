@@ -50,3 +50,85 @@ def test_no_transaction_is_torn_by_what_repeats_a_repeat() -> None:
         *("window", ("trade", 1, 5), "window", ("retain_all", 1), ("both_again", 0, 8)),
     )
     assert outstanding(played) == ["duplicate_in_ledger", "duplicate_in_topic_no_idempotence"]
+
+
+SLOWLY = ("window", ("pay", 0, 0), ("commit_first_slowly", 0, 1))
+TORN = ("window", ("pay_one_leg", 0, 0), "commit_first", "window")
+
+
+def test_no_transaction_is_torn_whose_leg_expired_unread_windows_before_the_other_could_be_read() -> None:
+    config = Config(legs=2)
+    assert outstanding(play(config, *SLOWLY, ("retain", 0, 3), "window", "window")) == []
+    assert outstanding(play(config, *TORN)) == ["torn_transaction"]
+
+
+AGAIN = ("both_again", 0, 8)
+
+
+@pytest.mark.parametrize(
+    ("config", "again"),
+    [
+        (Config(legs=2, producer_mode="plain"), AGAIN),
+        (Config(legs=2, producer_mode="plain"), ("first_again", 0, 8)),
+        (
+            Config(direction="ledger_to_topic", legs=2, producer_mode="plain", carrier_mode="at_least"),
+            ("redeliver", 0, 8),
+        ),
+    ],
+    ids=["on both sides", "on the topic", "on the topic, behind its row"],
+)
+@pytest.mark.parametrize(
+    "expires",
+    [
+        pytest.param(("retain_all", "window"), id="before the books"),
+        pytest.param(("window", "window", "retain_all", "window"), id="since"),
+    ],
+)
+def test_no_transaction_is_torn_that_is_older_than_the_books_and_of_which_a_leg_is_paid_again(
+    config: Config, again: tuple[object, ...], expires: tuple[str, ...]
+) -> None:
+    assert "torn_transaction" not in outstanding(play(config, ("trade", 0, 5), *expires, again))
+
+
+@pytest.mark.parametrize(
+    ("again", "told"),
+    [
+        pytest.param((AGAIN,), ["duplicate_in_ledger"], id="its row is new"),
+        pytest.param(("touch", ("redeliver", 0, 8)), [], id="its row is written anew"),
+    ],
+)
+def test_no_transaction_is_torn_whose_leg_comes_again_while_its_row_is_held(
+    again: tuple[object, ...], told: list[str]
+) -> None:
+    played = play(
+        Config(direction="ledger_to_topic", legs=2, producer_mode="plain", carrier_mode="at_least"),
+        *("window", ("trade", 0, 5), "window", "retain_all", ("pay", 1, 0), *again, "window", "window"),
+    )
+    assert [one for one in outstanding(played) if not one.startswith("duplicate_in_topic")] == told
+
+
+def test_one_that_is_torn_since_is_told_beside_it_while_the_log_shows_the_older_one() -> None:
+    played = play(Config(legs=2, producer_mode="plain"), ("trade", 0, 5), "window", AGAIN, "pay_one_leg")
+    assert outstanding(played) == ["duplicate_in_topic_no_idempotence", "torn_transaction"]
+
+
+@pytest.mark.parametrize(
+    ("again", "told"), [(("trade", 1, 1), []), (("redeliver", 1, 1), ["duplicate_in_topic_zombie"])]
+)
+def test_by_jdbc_the_event_of_a_late_row_is_no_duplicate_where_another_row_of_its_slice_went(
+    again: tuple[object, ...], told: list[str]
+) -> None:
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="jdbc", carrier_mode="at_least"),
+        *("window", ("trade", 1, 1), "pay", *(5 * [("trade", 1, 1)]), "window"),
+        *("delete", "commit_first", "carry", "commit_second", again, ("trade", 1, 1)),
+    )
+    assert outstanding(played) == told
+
+
+def test_an_event_is_not_held_against_what_its_row_said_before_an_update_behind_the_horizon() -> None:
+    played = play(
+        Config(direction="ledger_to_topic"),
+        *("window", "half_trade", "window", ("pay", 1, 0), "change", "carry", "commit_second", "window"),
+    )
+    assert outstanding(played) == []

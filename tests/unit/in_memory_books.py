@@ -36,10 +36,16 @@ from tallystick.matching.pairing import pair_key
 from tallystick.matching.record_location import locate_record, needs_topic
 from tallystick.matching.reversals import may_be_taken_back, with_row_reversals
 from tallystick.matching.scan_result import ledger_item_id, topic_item_id
-from tallystick.matching.unreadable_ranges import LedgerStarts, Loss, OutOfSight, out_of_sight
+from tallystick.matching.unreadable_ranges import (
+    LedgerStarts,
+    Loss,
+    OutOfSight,
+    loss_before_the_books,
+    out_of_sight,
+)
 from tallystick.model.break_history import LifeStep
 from tallystick.model.census_values import PartitionCensus
-from tallystick.model.cut import Cut, LedgerSlice, TopicSlice
+from tallystick.model.cut import Cut, LedgerSlice, PartitionSnapshot, TopicSlice
 from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import Break
@@ -82,6 +88,7 @@ class Books:
     legs: Mapping[str, str] = field(default_factory=lambda: {"payout": TOPIC})
     stray_topics: tuple[str, ...] = ()
     unique_key: bool = False
+    index_windows: int = 168
     logs: dict[str, list[Written]] = field(default_factory=dict)
     log_start: dict[str, int] = field(default_factory=dict)
     rows: dict[str, LedgerRow] = field(default_factory=dict)
@@ -102,7 +109,8 @@ class Books:
     @cached_property
     def contract(self) -> Contract:
         kafka = {"connection": "kafka_billing", "stray_topics": self.stray_topics}
-        return contract_of(self.direction, legs=dict(self.legs), kafka=kafka)
+        ledger = {"connection": "ledger_billing", "table": "billing.payout", "index_windows": self.index_windows}
+        return contract_of(self.direction, legs=dict(self.legs), kafka=kafka, ledger=ledger)
 
     def write(
         self,
@@ -292,15 +300,21 @@ class Books:
         moved = {c.n: max((at for n, at in self.moved_below.items() if n <= c.n), default=0) for c in (*self.cuts, cut)}
         starts = {c.n: c.ledger_slice.position_start for c in (*self.cuts, cut)}
         losses = [c for c in self.cuts[1 : cut.n] if c.has_expired]
+        now = [self._partition(topic) for topic in self.legs.values()]
         return out_of_sight(
             self.direction,
             {cut.n, *(item.first_seen_cut for item in carried)},
             [
-                Loss(cut_n=c.n, marked_at_utc=c.marked_at_utc, ledger_high_mark=c.ledger_slice.snapshot.high_mark)
-                for c in losses
+                *(
+                    Loss(cut_n=c.n, marked_at_utc=c.marked_at_utc, ledger_high_mark=c.ledger_slice.snapshot.high_mark)
+                    for c in losses
+                ),
+                *loss_before_the_books(self.cuts[0], now, cut_n=cut.n, windows=self.index_windows),
             ],
             LedgerStarts(position_start=starts, rows_may_be_older=frozenset(n for n in starts if starts[n] < moved[n])),
             log_is_whole=not self.older_at_baseline and not any(self.log_start.values()),
+            log_began_late=any(part.snapshot.log_start for part in self.cuts[0].topic_slices),
+            legs_lost_within=self.index_windows,
         )
 
     def _rows_may_be_older(self, cut: Cut, look_ups: LookUps) -> bool:
@@ -359,10 +373,15 @@ class Books:
         end = max(start, written - held, self.log_start[topic])
         return TopicSlice(
             offsets=offsets(start, end, topic=topic),
-            snapshot=partition_at(log_start=self.log_start[topic], lso=end, high_watermark=written, topic=topic),
+            snapshot=self._partition(topic, lso=end),
             mark=end,
             expired=max(0, self.log_start[topic] - start),
         )
+
+    def _partition(self, topic: str, *, lso: int | None = None) -> PartitionSnapshot:
+        written = len(self.logs[topic])
+        lso = written if lso is None else lso
+        return partition_at(log_start=self.log_start[topic], lso=lso, high_watermark=written, topic=topic)
 
     def _previous_end(self, topic: str, written: int) -> int:
         if not self.cuts:

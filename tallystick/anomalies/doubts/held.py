@@ -202,7 +202,8 @@ def partner_not_settled(
         yield DoubtFound(
             doubt=Doubt.PARTNER_NOT_SETTLED,
             sentence=f"{len(unsettled) + len(legs)} items are due, but their other side could not be read up to their "
-            f"deadline.{_out_of_sight(unmatched, deadlines)}{_may_be_older(unmatched)}{_paired_before(unmatched)}",
+            f"deadline.{_out_of_sight(unmatched, deadlines)}{_may_be_older(unmatched)}{_paired_before(unmatched)}"
+            f"{_legs_out_of_sight(legs, deadlines)}",
             details={
                 "items": len(unsettled) + len(legs),
                 "reasons": dict(sorted(reasons.items())),
@@ -234,6 +235,17 @@ def _paired_before(unmatched: UnmatchedItems) -> str:
     return (
         f" Of {counted(len(rows), 'row')} an earlier cut has read the event, and no row has moved since: posted a "
         "second time, or in the place of one that was deleted or archived; or the event was unreadable. That stays so."
+    )
+
+
+def _legs_out_of_sight(legs: Iterable[LegsCase], deadlines: Deadlines) -> str:
+    """Why a business transaction that lacks a leg is not torn: offsets have gone that no run has read."""
+    gone = [case for case in legs if judge_legs(case, deadlines) is MatchStatus.PARTNER_EXPIRED]
+    if not gone:
+        return ""
+    return (
+        f" Of {counted(len(gone), 'business transaction')} nobody can tell whether the absent leg was written: it may "
+        "have stood among the offsets that left the log before any run read them. That stays so."
     )
 
 

@@ -141,6 +141,8 @@ class Oracle:
         name, began = contract.name, self.world.truth.baseline_at
         if len(contract.legs) < 2 or began is None:
             return
+        lost = self.world.truth.gone_unread or any(one in LOST_UNREAD for _, one in self.doubted.get(name, ()))
+        said = SEEN_IN_PART | ({Doubt.PARTNER_NOT_SETTLED} if lost else set())
         of_transaction: dict[str, list[EventFact]] = {}
         for one in self.world.truth.events:
             if one.readable and one.once_visible and not one.negated:
@@ -154,7 +156,7 @@ class Oracle:
             if any(self.reported.get(name, {}).get(one) for one in keys):
                 continue
             last = max((one.visible_at for one in events if one.visible_at), default=began)
-            if not any(one in SEEN_IN_PART and when >= last for when, one in self.doubted.get(name, ())):
+            if not any(one in said and when >= last for when, one in self.doubted.get(name, ())):
                 yield f"{name}: {key}: torn, and nobody said so: only {sorted(legs)} stands"
 
     def _rows_beside(self, transaction_key: str) -> set[str]:

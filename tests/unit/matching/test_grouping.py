@@ -12,10 +12,10 @@ from tallystick.matching.grouping import (
     of_broken_transactions,
     without_repeats,
 )
-from tallystick.matching.match_case import Entry, MatchResult, MatchStatus, UnmatchedItem
+from tallystick.matching.match_case import Entry, MatchResult, MatchStatus, RecordLocation, UnmatchedItem
 from tallystick.model.item_reason import ReasonCode, reason_of
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
-from tests.unit.builders import LAW, case_of, event, evidence_of, item_of, row
+from tests.unit.builders import LAW, case_of, event, evidence_of, item_of, row, seen
 
 
 def keys(*groups: object) -> list[tuple[str, list[str]]]:
@@ -180,6 +180,15 @@ def test_nor_does_what_repeats_an_event_that_followed_a_row_one_too_many() -> No
     legs, outcome = legs_of(event(12)), paired_with("duplicate_in_ledger")
     assert without_repeats([legs], [replace(outcome, residues=(repeats,))]) == ()
     assert without_repeats([legs], [replace(outcome, residues=(stands,))]) == (legs,)
+
+
+def test_nor_does_what_repeats_an_event_of_an_earlier_cut_while_its_row_lies_beyond_the_cut() -> None:
+    """Found by the simulated world: by its key it waits, and the log had forgotten the whole transaction."""
+    legs, waits = legs_of(event(11)), reason_of(ReasonCode.BEYOND_CUT)
+    for place, left in ((RecordLocation.EARLIER_SLICE, ()), (RecordLocation.ABORTED, (legs,))):
+        case = replace(case_of(event(11)), sightings=(seen(ItemSide.TOPIC, place, 3),))
+        waiting = UnmatchedItem(copy=event(11), fate=MatchStatus.WAITING, reason=waits)
+        assert without_repeats([legs], [MatchResult(case=case, matched=(), residues=(waiting,))]) == left
 
 
 def test_an_event_of_a_torn_transaction_tells_of_it_though_its_cut_holds_all_legs() -> None:

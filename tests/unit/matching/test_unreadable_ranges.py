@@ -1,12 +1,25 @@
 """Which cuts saw copies first whose partner may stand where no run could read it."""
 
+from typing import Any
+
 import pytest
 
-from tallystick.matching.unreadable_ranges import LedgerStarts, Loss, loss_before_the_books, out_of_sight
+from tallystick.matching.unreadable_ranges import (
+    LedgerStarts,
+    Loss,
+    OutOfSight,
+    loss_before_the_books,
+    out_of_sight,
+)
 from tallystick.model.direction import Direction
 from tests.unit.builders import L2T, NOON, T2L, T2T, cut_of, ledger_at, ledger_slice_of, partition_at, slice_of
 
 STARTS = LedgerStarts(position_start={3: 100, 4: 200, 5: 300}, rows_may_be_older=frozenset({3}))
+
+
+def beyond(direction: Direction, first_seen: set[int], *losses: Loss, **stated: Any) -> OutOfSight:
+    plain = {"log_is_whole": False, "log_began_late": False, "legs_lost_within": 1}
+    return out_of_sight(direction, first_seen, losses, STARTS, **{**plain, **stated})
 
 
 def lost(cut_n: int, xmax: int) -> Loss:
@@ -25,15 +38,33 @@ def lost(cut_n: int, xmax: int) -> Loss:
     ],
 )
 def test_an_event_may_be_lost(direction: Direction, loss: Loss, expected: set[int]) -> None:
-    found = out_of_sight(direction, {3, 4, 5}, [loss], STARTS, log_is_whole=False)
-    assert found.events_lost == expected
-    assert not out_of_sight(direction, {3, 4, 5}, [], STARTS, log_is_whole=False).events_lost
+    assert beyond(direction, {3, 4, 5}, loss).events_lost == expected
+    assert not beyond(direction, {3, 4, 5}).events_lost
+
+
+@pytest.mark.parametrize(
+    ("within", "expected"),
+    [
+        pytest.param(None, {4, 5}, id="a run of old: of the loss itself, and of the cut behind it"),
+        pytest.param(2, {4, 5, 6}, id="one leg was held, or sent by hand, a cut longer"),
+        pytest.param(9, {4, 5, 6}, id="and no longer than the memory of the books"),
+    ],
+)
+def test_a_leg_may_be_lost_so_many_cuts_behind_a_loss(within: int | None, expected: set[int]) -> None:
+    found = beyond(T2L, {4, 5, 6, 14}, lost(4, 300), legs_lost_within=within)
+    assert found.legs_lost == expected
+
+
+def test_a_leg_may_be_lost_before_the_books_as_long_as_they_remember() -> None:
+    assert beyond(T2L, {1, 4, 5}, log_began_late=True, legs_lost_within=4).legs_lost == {1, 4}
+    assert beyond(T2L, {1, 4, 5}, log_began_late=False, legs_lost_within=4).legs_lost == set()
+    assert beyond(T2L, {1, 4, 5}, log_began_late=True, legs_lost_within=None).legs_lost == set()
 
 
 def test_a_row_may_be_older_only_while_the_log_does_not_hold_all() -> None:
-    assert out_of_sight(L2T, {3, 4}, [], STARTS, log_is_whole=False).rows_may_be_older == {3}
-    assert out_of_sight(L2T, {4, 5}, [], STARTS, log_is_whole=False).rows_may_be_older == set()
-    assert out_of_sight(L2T, {3, 4}, [], STARTS, log_is_whole=True).rows_may_be_older == set()
+    assert beyond(L2T, {3, 4}).rows_may_be_older == {3}
+    assert beyond(L2T, {4, 5}).rows_may_be_older == set()
+    assert beyond(L2T, {3, 4}, log_is_whole=True).rows_may_be_older == set()
 
 
 @pytest.mark.parametrize(

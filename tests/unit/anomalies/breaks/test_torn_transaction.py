@@ -36,8 +36,8 @@ class TestPlanted(PlantedCases):
     )
 
 
-def begun(**legs: str) -> Books:
-    books = Books(T2L, legs=legs or LEGS)
+def begun(*, index_windows: int = 168, **legs: str) -> Books:
+    books = Books(T2L, legs=legs or LEGS, index_windows=index_windows)
     books.begin()
     return books
 
@@ -261,6 +261,49 @@ def test_a_leg_that_may_have_expired_unread_is_a_doubt_and_no_break(in_grace: bo
     assert Doubt.LOG_EXPIRED in doubts_of(first)
     assert Doubt.PARTNER_NOT_SETTLED in doubts_of(second if in_grace else first)
     assert run(books).verdict is Verdict.MATCHED
+
+
+@pytest.mark.parametrize("windows", [3, 2])
+def test_a_leg_that_may_have_expired_unread_some_windows_ago_is_a_doubt_as_long_as_the_books_remember(
+    windows: int,
+) -> None:
+    """Found by the simulated world: the payment was held, or sent by hand, some windows after its invoice was lost."""
+    books = begun(index_windows=windows)
+    books.write("pay-1/invoice", leg="invoice", payment="pay-1")
+    books.expire("billing.invoices")
+    assert Doubt.LOG_EXPIRED in doubts_of(run(books))
+    run(books)
+    run(books)
+    commit(books, "payment")
+    result = run(books)
+    if windows == 3:
+        assert (classes_of(result), doubts_of(result)) == ([], [Doubt.PARTNER_NOT_SETTLED])
+        assert "Of 1 business transaction nobody can tell" in result.doubts[0].sentence
+        assert books.items["legs:pay-1"].state is ItemState.UNDECIDABLE
+    else:
+        assert classes_of(result) == ["torn_transaction"]
+
+
+@pytest.mark.parametrize("expires", ["before the books", "since", "never"])
+def test_a_leg_paid_again_of_a_transaction_older_than_the_books_is_a_doubt_once_the_log_has_forgotten_it(
+    expires: str,
+) -> None:
+    """Found by the simulated world. What is torn since the books began is so while the log shows what was before."""
+    books = Books(T2L, legs=LEGS)
+    whole(books, "pay-1")
+    for now in ("before the books", "since"):
+        if now == "since":
+            books.begin()
+            run(books)
+        for topic in LEGS.values() if now == expires else ():
+            books.expire(topic)
+    run(books)
+    books.write("pay-1/invoice", leg="invoice", payment="pay-1")
+    commit(books, "payment", "pay-2")
+    result = run(books)
+    torn = {found.transaction_key for found in result.breaks if found.break_class is BreakClass.TORN_TRANSACTION}
+    assert torn == ({"pay-2"} if expires == "never" else set())
+    assert (Doubt.PARTNER_NOT_SETTLED in doubts_of(result)) is (expires != "never")
 
 
 def test_an_event_that_calls_its_leg_by_two_names_stands_for_neither_later() -> None:
