@@ -87,6 +87,18 @@ def test_an_oracle_that_is_told_of_what_is_not_so_says_so() -> None:
     assert [one.clause for one in play.oracle.violations] == ["nothing is reported that is not so"]
 
 
+def test_an_oracle_takes_a_transaction_for_torn_by_what_stood_before_the_run() -> None:
+    """Its other leg may come while the run is under way, and stands when the run has ended."""
+    carried = ("carry", "commit_second", "window")
+    play = played(Config(direction="ledger_to_topic", legs=2), "window", "half_trade", *carried, "window", *carried)
+    runs = play.world.store.of("books").verdicts
+    (n,) = (n for n, row in runs.items() if "torn_transaction" in {str(one.break_class) for one in row.result.breaks})
+    play.oracle.judged(play.world.contract, runs[n].result)
+    assert play.oracle.violations == []
+    play.oracle.judged(play.world.contract, replace(runs[n].result, cut_n=n + 2))
+    assert "nothing is reported that is not so" in {one.clause for one in play.oracle.violations}
+
+
 def test_an_oracle_misses_what_nobody_tells() -> None:
     play = Play(Schedule(Config(carrier_mode="at_most"), tuple(steps_of("window", "half_trade", "lose", "window"))))
     play.oracle.judged = lambda contract, result: None  # type: ignore[method-assign]

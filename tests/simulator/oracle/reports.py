@@ -69,7 +69,7 @@ CLAIMS: dict[str, Claim] = {
 def why_not_so(found: Break, truth: Truth, config: Config, *, run_began: datetime, grace: timedelta) -> str | None:
     """None where the truth before the run's own questions, or after them, bears the break out."""
     if found.break_class == "torn_transaction":
-        return _why_not_torn(found, truth, config)
+        return _why_not_torn(found, truth, config, run_began=run_began)
     name = str(found.break_class)
     claim = _duplicate_in_topic if name.startswith("duplicate_in_topic") else CLAIMS.get(name)
     if claim is None:
@@ -87,8 +87,10 @@ def why_not_so(found: Break, truth: Truth, config: Config, *, run_began: datetim
     return None
 
 
-def _why_not_torn(found: Break, truth: Truth, config: Config) -> str | None:
+def _why_not_torn(found: Break, truth: Truth, config: Config, *, run_began: datetime) -> str | None:
     events = [one for one in truth.events if one.money.transaction_key == found.transaction_key and one.visible_at]
+    if len({one.money.leg for one in events if one.visible_at and one.visible_at < run_began}) < config.legs:
+        return None
     legs = {one.money.leg for one in events}
     if len(legs) >= config.legs and all(one.visible for one in events):
         began = truth.baseline_at
