@@ -72,13 +72,7 @@ def out_of_sight(
     return OutOfSight(
         events_lost=frozenset(n for n in first_seen if _event_may_be_lost(direction, n, losses, starts)),
         legs_lost=frozenset(
-            n
-            for n in first_seen
-            if (
-                _is_lost_beside(n, losses)
-                if legs_lost_within is None
-                else _leg_may_be_lost(n - legs_lost_within, losses, log_began_late=log_began_late)
-            )
+            n for n in first_seen if _leg_may_be_lost(n, losses, within=legs_lost_within, log_began_late=log_began_late)
         ),
         rows_may_be_older=frozenset() if log_is_whole else starts.rows_may_be_older & frozenset(first_seen),
     )
@@ -104,13 +98,15 @@ def _is_lost_beside(n: int, losses: Iterable[Loss]) -> bool:
     return any(loss.cut_n >= n - 1 for loss in losses)
 
 
-def _leg_may_be_lost(since: int, losses: Iterable[Loss], *, log_began_late: bool) -> bool:
-    """Return whether that cut or a later one lost offsets; the baseline, cut 0, where some had gone before it.
+def _leg_may_be_lost(n: int, losses: Iterable[Loss], *, within: int | None, log_began_late: bool) -> bool:
+    """Return whether a cut so many before, or a later one, lost offsets; the baseline, where some had gone before it.
 
     Legs of one transaction come together, and are read apart: one partition is held, or somebody sends a leg by hand,
     or once more. Nothing but the memory of the books says how much later.
     """
-    return (log_began_late and since <= 0) or any(loss.cut_n >= since for loss in losses)
+    if within is None:
+        return _is_lost_beside(n, losses)
+    return (log_began_late and n <= within) or any(loss.cut_n >= n - within for loss in losses)
 
 
 def loss_before_the_books(

@@ -14,12 +14,15 @@ def test_look_ups_are_the_same_after_they_were_stored() -> None:
         topic_settled_until_utc=NOON,
         ledger_settled_until_utc=None,
         older_rows=40,
+        legs_lost_within=168,
         by_key={"ev-1": (seen(LEDGER, RecordLocation.PENDING, 1), locate_record(record(4), CUT, BASELINE))},
         by_transaction={"pay-1": {"payout": (seen(IN_TOPIC, RecordLocation.ABORTED, 12),)}},
     )
     stored = json.loads(json.dumps(found.to_json()))
     assert LookUps.from_json(stored) == found
     assert LookUps.from_json(stored).to_json() == found.to_json()
+    del stored["legs_lost_within"]
+    assert LookUps.from_json(stored).legs_lost_within is None  # a run of old, which is judged again as it was then
 
 
 def test_look_ups_that_found_nothing_are_too() -> None:
