@@ -59,21 +59,17 @@ def out_of_sight(
     starts: LedgerStarts,
     *,
     log_is_whole: bool,
-    log_began_late: bool,
     legs_lost_within: int | None,
 ) -> OutOfSight:
     """Return what no run could read of the partners of copies that these cuts saw first. losses: up to now, in any
     order.
 
-    log_is_whole: do the topics still hold the event of every row that the ledger has ever had? log_began_late: had some
-    of the topics gone when the books began? legs_lost_within: so many cuts later a leg may be part of what was lost;
-    None: a run of old, which looked one cut back.
+    log_is_whole: do the topics still hold the event of every row that the ledger has ever had? legs_lost_within: so
+    many cuts later a leg may be part of what was lost; None: a run of old, which looked one cut back.
     """
     return OutOfSight(
         events_lost=frozenset(n for n in first_seen if _event_may_be_lost(direction, n, losses, starts)),
-        legs_lost=frozenset(
-            n for n in first_seen if _leg_may_be_lost(n, losses, within=legs_lost_within, log_began_late=log_began_late)
-        ),
+        legs_lost=frozenset(n for n in first_seen if _leg_may_be_lost(n, losses, within=legs_lost_within)),
         rows_may_be_older=frozenset() if log_is_whole else starts.rows_may_be_older & frozenset(first_seen),
     )
 
@@ -98,15 +94,16 @@ def _is_lost_beside(n: int, losses: Iterable[Loss]) -> bool:
     return any(loss.cut_n >= n - 1 for loss in losses)
 
 
-def _leg_may_be_lost(n: int, losses: Iterable[Loss], *, within: int | None, log_began_late: bool) -> bool:
-    """Return whether a cut so many before, or a later one, lost offsets; the baseline, where some had gone before it.
+def _leg_may_be_lost(n: int, losses: Iterable[Loss], *, within: int | None) -> bool:
+    """Return whether a cut of these books, so many before or a later one, lost offsets.
 
-    Legs of one transaction come together, and are read apart: one partition is held, or somebody sends a leg by hand,
-    or once more. Nothing but the memory of the books says how much later.
+    Legs of one transaction come together, and are read apart: one partition is held, or somebody sends a leg by hand.
+    Nothing but the memory of the books says how much later. What was gone before the books began counts for the first
+    cut alone: retention has always taken something from a log, and no transaction of young books would ever be torn.
     """
-    if within is None:
-        return _is_lost_beside(n, losses)
-    return (log_began_late and n <= within) or any(loss.cut_n >= n - within for loss in losses)
+    if _is_lost_beside(n, losses):
+        return True
+    return within is not None and any(loss.cut_n > 0 and n - within <= loss.cut_n for loss in losses)
 
 
 def loss_before_the_books(

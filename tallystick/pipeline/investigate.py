@@ -412,9 +412,6 @@ def _out_of_sight(contract: Contract, cut: Cut, past: RunHistory, look_ups: Look
             position_start={**starts.position_start, cut.n: cut.ledger_slice.position_start}, rows_may_be_older=older
         ),
         log_is_whole=look_ups.log_is_whole,
-        log_began_late=any(
-            part.snapshot.log_start for part in past.baseline.topic_slices if part.offsets.topic in contract.topics
-        ),
         legs_lost_within=look_ups.legs_lost_within,
     )
 

@@ -66,31 +66,6 @@ AGAIN = ("both_again", 0, 8)
 
 
 @pytest.mark.parametrize(
-    ("config", "again"),
-    [
-        (Config(legs=2, producer_mode="plain"), AGAIN),
-        (Config(legs=2, producer_mode="plain"), ("first_again", 0, 8)),
-        (
-            Config(direction="ledger_to_topic", legs=2, producer_mode="plain", carrier_mode="at_least"),
-            ("redeliver", 0, 8),
-        ),
-    ],
-    ids=["on both sides", "on the topic", "on the topic, behind its row"],
-)
-@pytest.mark.parametrize(
-    "expires",
-    [
-        pytest.param(("retain_all", "window"), id="before the books"),
-        pytest.param(("window", "window", "retain_all", "window"), id="since"),
-    ],
-)
-def test_no_transaction_is_torn_that_is_older_than_the_books_and_of_which_a_leg_is_paid_again(
-    config: Config, again: tuple[object, ...], expires: tuple[str, ...]
-) -> None:
-    assert "torn_transaction" not in outstanding(play(config, ("trade", 0, 5), *expires, again))
-
-
-@pytest.mark.parametrize(
     ("again", "told"),
     [
         pytest.param((AGAIN,), ["duplicate_in_ledger"], id="its row is new"),

@@ -313,7 +313,6 @@ class Books:
             ],
             LedgerStarts(position_start=starts, rows_may_be_older=frozenset(n for n in starts if starts[n] < moved[n])),
             log_is_whole=not self.older_at_baseline and not any(self.log_start.values()),
-            log_began_late=any(part.snapshot.log_start for part in self.cuts[0].topic_slices),
             legs_lost_within=self.index_windows,
         )
 

@@ -141,7 +141,7 @@ class Oracle:
         name, began = contract.name, self.world.truth.baseline_at
         if len(contract.legs) < 2 or began is None:
             return
-        lost = self.world.truth.gone_unread or any(one in LOST_UNREAD for _, one in self.doubted.get(name, ()))
+        lost = any(one in LOST_UNREAD for _, one in self.doubted.get(name, ()))
         said = SEEN_IN_PART | ({Doubt.PARTNER_NOT_SETTLED} if lost else set())
         of_transaction: dict[str, list[EventFact]] = {}
         for one in self.world.truth.events:

@@ -18,7 +18,7 @@ STARTS = LedgerStarts(position_start={3: 100, 4: 200, 5: 300}, rows_may_be_older
 
 
 def beyond(direction: Direction, first_seen: set[int], *losses: Loss, **stated: Any) -> OutOfSight:
-    plain = {"log_is_whole": False, "log_began_late": False, "legs_lost_within": 1}
+    plain = {"log_is_whole": False, "legs_lost_within": 1}
     return out_of_sight(direction, first_seen, losses, STARTS, **{**plain, **stated})
 
 
@@ -55,10 +55,9 @@ def test_a_leg_may_be_lost_so_many_cuts_behind_a_loss(within: int | None, expect
     assert found.legs_lost == expected
 
 
-def test_a_leg_may_be_lost_before_the_books_as_long_as_they_remember() -> None:
-    assert beyond(T2L, {1, 4, 5}, log_began_late=True, legs_lost_within=4).legs_lost == {1, 4}
-    assert beyond(T2L, {1, 4, 5}, log_began_late=False, legs_lost_within=4).legs_lost == set()
-    assert beyond(T2L, {1, 4, 5}, log_began_late=True, legs_lost_within=None).legs_lost == set()
+@pytest.mark.parametrize("within", [None, 9])
+def test_a_leg_of_what_was_gone_before_the_books_may_be_lost_to_the_first_cut_alone(within: int | None) -> None:
+    assert beyond(T2L, {1, 2, 5}, lost(0, 300), legs_lost_within=within).legs_lost == {1}
 
 
 def test_a_row_may_be_older_only_while_the_log_does_not_hold_all() -> None:
