@@ -106,12 +106,15 @@ def with_plant(
     contract, deadlines = calm.contract, deadlines or calm.deadlines
     events = sorted((copy for copy in copies if copy.side is ItemSide.TOPIC), key=lambda copy: copy.order)
     detail = {"stands_there": "no record"} if seen is RecordLocation.LOST else {}
-    sightings = (
+    lookup_hits = (
         () if seen is None else (LookupHit(side=ItemSide.TOPIC, place=seen, item_id=_item(calm, 17), detail=detail),)
     )
     outcomes = tuple(
         pair_key(
-            replace(case, sightings=sightings), direction=contract.direction, deadlines=deadlines, legs=contract.legs
+            replace(case, lookup_hits=lookup_hits),
+            direction=contract.direction,
+            deadlines=deadlines,
+            legs=contract.legs,
         )
         for case in group_by_key(copies, carried)
     )
@@ -369,10 +372,10 @@ def torn(*, aborted_by: int | None) -> Change:
     def change(evidence: Evidence) -> Evidence:
         legs = {"here": f"{CANARY}here", "there": f"{CANARY}there"}
         here, there = (_leg_copy(leg, topic, at) for at, (leg, topic) in enumerate(legs.items()))
-        sightings: dict[str, tuple[LookupHit, ...]] = {}
+        lookup_hits: dict[str, tuple[LookupHit, ...]] = {}
         identities: dict[str, LogRecord] = {}
         if aborted_by is not None:
-            sightings = {
+            lookup_hits = {
                 "here": (LookupHit(side=ItemSide.TOPIC, place=RecordLocation.SLICE, item_id=here.item_id),),
                 "there": (LookupHit(side=ItemSide.TOPIC, place=RecordLocation.ABORTED, item_id=there.item_id),),
             }
@@ -381,7 +384,7 @@ def torn(*, aborted_by: int | None) -> Change:
                 for copy, number in ((here, 1), (there, aborted_by))
             }
         case = LegsCase(
-            transaction_key=here.transaction_key, seen={"here": (100, "EUR", here.item_id)}, sightings=sightings
+            transaction_key=here.transaction_key, seen={"here": (100, "EUR", here.item_id)}, lookup_hits=lookup_hits
         )
         contract = evidence.contract.model_copy(update={"legs": legs, "direction": Direction.TOPIC_TO_LEDGER})
         return replace(evidence, contract=contract, incomplete=(case,), identities=identities)

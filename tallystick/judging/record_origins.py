@@ -65,15 +65,15 @@ def _of_residue(residue: UnmatchedItem) -> Iterator[str]:
     if residue.fate is MatchStatus.EXTRA:
         yield original_item_id(residue)
     if residue.copy.side is ItemSide.LEDGER:
-        hidden = [seen.item_id for seen in residue.sightings if seen.place in _WITHOUT_READER]
+        hidden = [seen.item_id for seen in residue.lookup_hits if seen.place in _WITHOUT_READER]
         yield from hidden[-1:]
 
 
 def _of_legs(case: LegsCase) -> Iterator[str]:
     for _, _, item_id in case.seen.values():
         yield item_id
-    for sightings in case.sightings.values():
-        yield from (seen.item_id for seen in sightings)
+    for lookup_hits in case.lookup_hits.values():
+        yield from (seen.item_id for seen in lookup_hits)
 
 
 def read_identities(

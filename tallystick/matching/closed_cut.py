@@ -129,10 +129,10 @@ def losses_of_closed(closed: Iterable[Cut], partitions: Collection[PartitionSnap
     )
 
 
-Sightings = Mapping[str, tuple[LookupHit, ...]]
+HitsByKey = Mapping[str, tuple[LookupHit, ...]]
 
 
-def unread_where_closed(by_key: Sightings, closed: Sequence[Cut]) -> Sightings:
+def unread_where_closed(by_key: HitsByKey, closed: Sequence[Cut]) -> HitsByKey:
     """Return the same hits; one in a slice of a closed cut is unread, not matched in an earlier slice."""
     if not closed:
         return by_key

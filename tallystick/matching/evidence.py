@@ -25,12 +25,12 @@ BLED_RECORDS = 100
 class LegsCase:
     """A business transaction of which this cut and the open items know some legs, but not all.
 
-    seen: leg to (minor units, currency, item id). sightings: what the log holds of the absent legs, by leg.
+    seen: leg to (minor units, currency, item id). lookup_hits: what the log holds of the absent legs, by leg.
     """
 
     transaction_key: str
     seen: Mapping[str, tuple[int, str, str]]
-    sightings: Mapping[str, tuple[LookupHit, ...]] = field(default_factory=dict)
+    lookup_hits: Mapping[str, tuple[LookupHit, ...]] = field(default_factory=dict)
     carried: OpenItem | None = None
 
 

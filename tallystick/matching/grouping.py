@@ -117,7 +117,7 @@ def _repeated_events(outcome: MatchResult) -> Iterator[str]:
 
 def _read_before(case: MatchGroup) -> Iterator[str]:
     """Item ids of new events of a key of which the log, or the books' memory of keys, shows one in an earlier slice."""
-    if any(seen.side is ItemSide.TOPIC and seen.place is RecordLocation.EARLIER_SLICE for seen in case.sightings):
+    if any(seen.side is ItemSide.TOPIC and seen.place is RecordLocation.EARLIER_SLICE for seen in case.lookup_hits):
         yield from (copy.item_id for copy in case.side(ItemSide.TOPIC) if copy.carried is None)
 
 

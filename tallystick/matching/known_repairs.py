@@ -20,7 +20,7 @@ class Believed:
     """The records or rows without those that pretend to be our repair. forged: item ids of the pretenders, in order."""
 
     records: Mapping[str, LogRecord] = field(default_factory=dict)
-    sightings: Mapping[str, tuple[LookupHit, ...]] = field(default_factory=dict)
+    lookup_hits: Mapping[str, tuple[LookupHit, ...]] = field(default_factory=dict)
     forged: tuple[str, ...] = ()
 
 
@@ -44,20 +44,20 @@ def believed_records(records: Mapping[str, LogRecord], repairs: Repairs) -> Beli
     )
 
 
-def believed_rows(sightings: Mapping[str, Sequence[LookupHit]], repairs: Repairs) -> Believed:
+def believed_rows(lookup_hits: Mapping[str, Sequence[LookupHit]], repairs: Repairs) -> Believed:
     """Return hits by match key; a row with an action that did not write it is an ordinary row."""
     forged: list[str] = []
     left: dict[str, tuple[LookupHit, ...]] = {}
-    for key, seen in sightings.items():
+    for key, seen in lookup_hits.items():
         pretends = [] if repairs is None else [one for one in seen if not _may_be_ours(one, key, repairs)]
         forged += [one.item_id for one in pretends]
         left[key] = tuple(_without_action(one) if one in pretends else one for one in seen)
-    return Believed(sightings=left, forged=tuple(sorted(set(forged))))
+    return Believed(lookup_hits=left, forged=tuple(sorted(set(forged))))
 
 
-def action_ids_of(records: Mapping[str, LogRecord], sightings: Mapping[str, Sequence[LookupHit]]) -> frozenset[str]:
+def action_ids_of(records: Mapping[str, LogRecord], lookup_hits: Mapping[str, Sequence[LookupHit]]) -> frozenset[str]:
     """Return the ids of the actions that these records or rows name."""
-    of_rows = (str(seen.detail.get("action_id", "")) for found in sightings.values() for seen in found)
+    of_rows = (str(seen.detail.get("action_id", "")) for found in lookup_hits.values() for seen in found)
     return frozenset({record.action_id for record in records.values()} | set(of_rows)) - {""}
 
 

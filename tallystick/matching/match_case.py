@@ -88,7 +88,7 @@ class MatchGroup:
 
     match_key: str
     copies: tuple[Entry, ...]
-    sightings: tuple[LookupHit, ...] = ()
+    lookup_hits: tuple[LookupHit, ...] = ()
     too_many: frozenset[str] = frozenset()
 
     def side(self, side: ItemSide) -> tuple[Entry, ...]:
@@ -102,7 +102,7 @@ class MatchGroup:
         """Return the places seen on one side, without copies that take part in the pairing and rows that take others
         back.
         """
-        there = [seen for seen in self.sightings if seen.side is side] if self.sightings else None
+        there = [seen for seen in self.lookup_hits if seen.side is side] if self.lookup_hits else None
         if not there:
             return _NOWHERE
         known = {copy.item_id for copy in self.copies}.union(without)
@@ -157,7 +157,7 @@ class UnmatchedItem:
     reason: Reason
     partner: Entry | None = None
     original: Entry | None = None
-    sightings: tuple[LookupHit, ...] = ()
+    lookup_hits: tuple[LookupHit, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

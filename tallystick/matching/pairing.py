@@ -138,7 +138,7 @@ def _without(case: MatchGroup, copies: Iterable[Entry]) -> MatchGroup:
     return replace(
         case,
         copies=tuple(copy for copy in case.copies if copy.item_id not in gone),
-        sightings=tuple(seen for seen in case.sightings if seen.item_id not in gone),
+        lookup_hits=tuple(seen for seen in case.lookup_hits if seen.item_id not in gone),
     )
 
 
@@ -162,7 +162,7 @@ def topic_of(item_id: str) -> str:
 def _judge_route(residue: UnmatchedItem, legs: Mapping[str, str]) -> UnmatchedItem:
     """Explain a missing follower by the wrong topic. Nothing else is: an event without origin stays one."""
     if residue.fate is MatchStatus.FOLLOWER_ABSENT and is_misrouted(residue.copy, legs):
-        return replace(_misrouted(residue.copy, legs), sightings=residue.sightings)
+        return replace(_misrouted(residue.copy, legs), lookup_hits=residue.lookup_hits)
     return residue
 
 
@@ -242,7 +242,7 @@ def _judge_origin(
                 reason=reason,
                 partner=partner,
                 original=original,
-                sightings=case.sightings,
+                lookup_hits=case.lookup_hits,
             )
         ]
     if partner is not None:
@@ -262,7 +262,7 @@ def _is_of_a_row_beyond_the_cut(case: MatchGroup, *pair: Entry) -> bool:
     rows = {one.item_id for one in pair if one.side is ItemSide.LEDGER and one.carried and not one.is_new_version}
     return any(
         seen.side is ItemSide.LEDGER and seen.item_id in rows and seen.place in BEYOND_THE_CUT
-        for seen in case.sightings
+        for seen in case.lookup_hits
     )
 
 
@@ -294,11 +294,11 @@ def _judge_follower(
             fate=MatchStatus.EXTRA,
             reason=reason_of(ReasonCode.KEY_WAS_PAIRED),
             original=original,
-            sightings=case.sightings,
+            lookup_hits=case.lookup_hits,
         )
     if copy is first and not taken and places & _STANDING == {RecordLocation.OPEN}:
         reason = reason_of(ReasonCode.ORIGIN_STILL_OPEN)
-        return UnmatchedItem(copy=copy, fate=MatchStatus.ORIGIN_OPEN, reason=reason, sightings=case.sightings)
+        return UnmatchedItem(copy=copy, fate=MatchStatus.ORIGIN_OPEN, reason=reason, lookup_hits=case.lookup_hits)
     return _judge_absence(case, copy, MatchStatus.ORIGIN_ABSENT, deadlines)
 
 
@@ -355,7 +355,7 @@ def _judge_absence(case: MatchGroup, copy: Entry, absent: MatchStatus, deadlines
     else:
         fate, code = absent, ReasonCode.SETTLED_WITHOUT_IT
     reason = reason_of(code, there=ReasonSide(there.value))
-    return UnmatchedItem(copy=copy, fate=fate, reason=reason, partner=other, sightings=case.sightings)
+    return UnmatchedItem(copy=copy, fate=fate, reason=reason, partner=other, lookup_hits=case.lookup_hits)
 
 
 def _event_may_have_expired(row: Entry, deadlines: Deadlines) -> bool:
@@ -373,7 +373,7 @@ def _event_of_other_money(case: MatchGroup, row: Entry) -> Entry | None:
     if row.side is not ItemSide.LEDGER:
         return None
     events = [
-        seen for seen in case.sightings if seen.side is ItemSide.TOPIC and seen.place is RecordLocation.EARLIER_SLICE
+        seen for seen in case.lookup_hits if seen.side is ItemSide.TOPIC and seen.place is RecordLocation.EARLIER_SLICE
     ]
     if any("amount_minor" not in seen.detail for seen in events):
         return None

@@ -94,9 +94,9 @@ def _stands_there(ack: AckedOffset, standing: LogRecord | None, now: PartitionSn
     return f"another event ({standing.outcome})"
 
 
-def without_compacted(sightings: Iterable[LookupHit], surroundings: ClusterState) -> tuple[LookupHit, ...]:
+def without_compacted(lookup_hits: Iterable[LookupHit], surroundings: ClusterState) -> tuple[LookupHit, ...]:
     """Take no loss as proven on compacted topics: they may drop acknowledged records."""
-    return tuple(_if_compacted(seen, surroundings) for seen in sightings)
+    return tuple(_if_compacted(seen, surroundings) for seen in lookup_hits)
 
 
 def _if_compacted(seen: LookupHit, surroundings: ClusterState) -> LookupHit:

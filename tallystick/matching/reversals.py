@@ -57,15 +57,15 @@ def _rows_of_ours_doubled_by(case: MatchGroup, copy: Entry) -> tuple[str, ...]:
     if copy.side is not ItemSide.LEDGER:
         return ()
     return tuple(
-        seen.item_id for seen in rows_of_ours(case.sightings, copy, new=frozenset(map(id_of_copy, case.copies)))
+        seen.item_id for seen in rows_of_ours(case.lookup_hits, copy, new=frozenset(map(id_of_copy, case.copies)))
     )
 
 
-def rows_of_ours(sightings: Iterable[LookupHit], copy: Entry, *, new: Collection[str] = ()) -> tuple[LookupHit, ...]:
+def rows_of_ours(lookup_hits: Iterable[LookupHit], copy: Entry, *, new: Collection[str] = ()) -> tuple[LookupHit, ...]:
     """Return other rows with this one's money that a compensation posted, and that no row takes back. new: rows that do
     not count as such, since they are judged just now.
     """
-    rows = [seen for seen in sightings if seen.side is ItemSide.LEDGER and seen.item_id != copy.item_id]
+    rows = [seen for seen in lookup_hits if seen.side is ItemSide.LEDGER and seen.item_id != copy.item_id]
     taken_back = {seen.detail.get("reverses") for seen in rows if seen.item_id not in new}
     return tuple(
         seen
@@ -100,7 +100,7 @@ def idle_reversal(case: MatchGroup, copy: Entry, followers: tuple[Entry, ...]) -
         fate=MatchStatus.EXTRA,
         reason=reason_of(ReasonCode.IDLE_REVERSAL, about=copy.reverses),
         original=next(iter(followers), None),
-        sightings=case.sightings,
+        lookup_hits=case.lookup_hits,
     )
 
 
@@ -145,26 +145,28 @@ def _naming_what_it_reverses(copy: Entry, record: LogRecord | None) -> Entry:
 
 
 def with_row_reversals(
-    cases: Iterable[MatchGroup], sightings: Mapping[str, Sequence[LookupHit]], too_many: Iterable[OpenItem]
+    cases: Iterable[MatchGroup], lookup_hits: Mapping[str, Sequence[LookupHit]], too_many: Iterable[OpenItem]
 ) -> tuple[MatchGroup, ...]:
     """Return the same cases; a row names what it takes back and what wrote it, beside the surplus rows.
 
-    sightings: by match key; what they tell of the rows is all that is known of that.
+    lookup_hits: by match key; all that is known of the rows.
     """
     extra: dict[str, list[OpenItem]] = {}
     for item in too_many:
         if item.side is ItemSide.LEDGER:
             extra.setdefault(item.match_key, []).append(item)
     return tuple(
-        _with_rows_too_many(_with_what_rows_say(case, sightings.get(case.match_key, ())), extra.get(case.match_key, ()))
+        _with_rows_too_many(
+            _with_what_rows_say(case, lookup_hits.get(case.match_key, ())), extra.get(case.match_key, ())
+        )
         for case in cases
     )
 
 
-def _with_what_rows_say(case: MatchGroup, sightings: Sequence[LookupHit]) -> MatchGroup:
+def _with_what_rows_say(case: MatchGroup, lookup_hits: Sequence[LookupHit]) -> MatchGroup:
     said = {
         seen.item_id: seen.detail
-        for seen in sightings
+        for seen in lookup_hits
         if seen.side is ItemSide.LEDGER and ("reverses" in seen.detail or "action_id" in seen.detail)
     }
     if not said:

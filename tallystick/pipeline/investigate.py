@@ -212,7 +212,7 @@ def locate(grouped: GroupedItems) -> LocatedItems:
     believed = believed_rows(look_ups.by_key, known)
     return LocatedItems(
         grouped=grouped,
-        groups=with_row_reversals(grouped.groups, believed.sightings, grouped.too_many.values()),
+        groups=with_row_reversals(grouped.groups, believed.lookup_hits, grouped.too_many.values()),
         look_ups=look_ups,
         believed=believed,
         known=known,
@@ -278,7 +278,9 @@ def pair(dated: DatedItems) -> PairedItems:
         pair_key(
             replace(
                 case,
-                sightings=without_compacted(located.believed.sightings.get(case.match_key, ()), look_ups.surroundings),
+                lookup_hits=without_compacted(
+                    located.believed.lookup_hits.get(case.match_key, ()), look_ups.surroundings
+                ),
                 too_many=rows_too_many,
             ),
             direction=contract.direction,
@@ -289,7 +291,7 @@ def pair(dated: DatedItems) -> PairedItems:
         for case in located.groups
     )
     legs = tuple(
-        replace(case, sightings=look_ups.by_transaction.get(case.transaction_key, {}))
+        replace(case, lookup_hits=look_ups.by_transaction.get(case.transaction_key, {}))
         for case in without_repeats(located.grouped.legs, outcomes)
     )
     return PairedItems(dated=dated, outcomes=outcomes, legs=legs)

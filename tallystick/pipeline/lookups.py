@@ -41,7 +41,7 @@ from tallystick.model.direction import Direction
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.open_item import ItemSide
 from tallystick.pipeline.readiness import ledger_settled_until, topic_settled_until
-from tallystick.pipeline.run_history import RunHistory, index_sightings
+from tallystick.pipeline.run_history import RunHistory, index_hits
 from tallystick.pipeline.sources import Sources
 
 _LOSSES = TypeAdapter(tuple[Loss, ...])
@@ -52,7 +52,7 @@ _Hits = Mapping[str, Sequence[LookupHit]]
 class LookUps:
     """The answers of the look-ups.
 
-    by_key: sightings of a match key on both sides. by_transaction: sightings in the topics, by transaction key and leg.
+    by_key: hits of a match key on both sides. by_transaction: hits in the topics, by transaction key and leg.
     """
 
     topic_settled_until_utc: datetime | None
@@ -162,7 +162,7 @@ def look_up(sides: Sources, cut: Cut, past: RunHistory, asked: Questions, at_han
     everywhere = sides.read_partitions()
     partitions = tuple(part for part in everywhere if part.topic in contract.topics)
     inputs = tuple(part for part in everywhere if part.topic in contract.input_topics)
-    by_key, by_transaction = _sightings(sides, cut, past, asked, at_hand, partitions=partitions, inputs=inputs)
+    by_key, by_transaction = _lookup_hits(sides, cut, past, asked, at_hand, partitions=partitions, inputs=inputs)
     older_rows = sides.ledger.count_older_rows(cut.ledger_slice)
     rows_moved_below = _rows_moved_below(sides, cut, past, older_rows)
     return LookUps(
@@ -189,7 +189,7 @@ def look_up(sides: Sources, cut: Cut, past: RunHistory, asked: Questions, at_han
     )
 
 
-def _sightings(
+def _lookup_hits(
     sides: Sources,
     cut: Cut,
     past: RunHistory,
@@ -207,7 +207,7 @@ def _sightings(
         for case in asked.keyed
         if case.match_key in rows
     }
-    indexed = index_sightings(at_hand.indexes, keys) if at_hand.indexes else {}
+    indexed = index_hits(at_hand.indexes, keys) if at_hand.indexes else {}
     if inputs:
         wanted = _input_keys(asked, indexed, now_utc=cut.now_utc)
         in_ledger = _look_up_inputs(sides, cut, baseline=past.baseline, partitions=inputs, match_keys=wanted)
@@ -294,7 +294,7 @@ def _look_up_inputs(
 
 @dataclass
 class _InTopics:
-    """Sightings on the topics, as they are found."""
+    """Lookup hits on the topics, as they are found."""
 
     by_key: dict[str, list[LookupHit]] = field(default_factory=dict)
     by_transaction: dict[str, dict[str, list[LookupHit]]] = field(default_factory=dict)
@@ -338,14 +338,14 @@ def _look_up_topics(
     standing = {(record.topic_partition, record.kafka_offset): record for record in records}
     first_topic_ids = {part.offsets.topic: part.snapshot.topic_id for part in baseline.topic_slices}
     for ack in acks:
-        sighting = locate_acked(
+        hit = locate_acked(
             ack,
             standing.get((ack.topic_partition, ack.kafka_offset)),
             partitions=partitions,
             first_topic_ids=first_topic_ids,
         )
-        if sighting is not None:
-            found.by_key.setdefault(ack.match_key, []).append(sighting)
+        if hit is not None:
+            found.by_key.setdefault(ack.match_key, []).append(hit)
     return found
 
 

@@ -80,7 +80,7 @@ def open_indexes(engine: Engine, contract: Contract, cut: Cut, artifacts: Path) 
     return replace(indexes, reach=starts)
 
 
-def index_sightings(indexes: ReadableIndexes, match_keys: Collection[str]) -> dict[str, tuple[LookupHit, ...]]:
+def index_hits(indexes: ReadableIndexes, match_keys: Collection[str]) -> dict[str, tuple[LookupHit, ...]]:
     """Return the hits of the key index: copies of either side that earlier cuts read."""
     return {
         key: tuple(

@@ -125,7 +125,7 @@ def _side(item_break: Break, side: str) -> Iterator[str]:
         yield f"It says {escape_untrusted(says)}."
     for seen in evidence.get("found_elsewhere", ()):
         if str(seen.get("at", "")).startswith(f"{side}:"):
-            yield _sighting(seen)
+            yield _found_copy(seen)
 
 
 _ROLES = {
@@ -181,7 +181,7 @@ _PLACE_WORDS = {
 }
 
 
-def _sighting(seen: Mapping[str, Any]) -> str:
+def _found_copy(seen: Mapping[str, Any]) -> str:
     """One copy that a look-up found, with its writer."""
     words = _PLACE_WORDS.get(str(seen.get("place", "")), "was found")
     by = ""

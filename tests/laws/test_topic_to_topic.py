@@ -26,7 +26,7 @@ from tallystick.model.findings import NoticeFound
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemSide
 from tallystick.pipeline.lookups import LookUps
-from tallystick.pipeline.run_history import index_sightings
+from tallystick.pipeline.run_history import index_hits
 from tests.unit.builders import (
     HOUR,
     INPUT,
@@ -62,8 +62,8 @@ def seen_input(place: RecordLocation, offset: int = 7) -> LookupHit:
     return LookupHit(side=LEDGER, place=place, item_id=ledger_item_id(input_row_id(INPUT, 0, offset)))
 
 
-def found(*copies: Entry, sightings: Iterable[LookupHit] = (), **changes: object) -> set[BreakClass | Doubt]:
-    evidence = evidence_of(*copies, direction=T2T, cut=INPUT_CUT, sightings=sightings, **changes)
+def found(*copies: Entry, lookup_hits: Iterable[LookupHit] = (), **changes: object) -> set[BreakClass | Doubt]:
+    evidence = evidence_of(*copies, direction=T2T, cut=INPUT_CUT, lookup_hits=lookup_hits, **changes)
     return named(evidence)
 
 
@@ -81,24 +81,26 @@ TWICE_ON_TOPIC, TWICE_ON_INPUT = BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN, Br
 
 def test_an_output_that_comes_again_windows_later_is_a_duplicate_and_no_phantom() -> None:
     earlier = (seen_input(RecordLocation.EARLIER_SLICE), seen(ItemSide.TOPIC, RecordLocation.EARLIER_SLICE, 7))
-    assert found(event(12), sightings=earlier) == {TWICE_ON_TOPIC}
+    assert found(event(12), lookup_hits=earlier) == {TWICE_ON_TOPIC}
     assert found(event(12)) == {PHANTOM}
 
 
 def test_an_output_whose_input_stands_before_the_first_cut_is_not_decidable_and_no_phantom() -> None:
-    assert found(event(12), sightings=[seen_input(RecordLocation.BEFORE_BASELINE, 3)]) == set()
-    assert found(event(12), sightings=[seen_input(RecordLocation.ABORTED, 3)]) == {PHANTOM}
+    assert found(event(12), lookup_hits=[seen_input(RecordLocation.BEFORE_BASELINE, 3)]) == set()
+    assert found(event(12), lookup_hits=[seen_input(RecordLocation.ABORTED, 3)]) == {PHANTOM}
 
 
 def test_a_key_that_input_and_output_both_have_again_windows_later_is_a_duplicate() -> None:
     earlier = (seen_input(RecordLocation.EARLIER_SLICE), seen(ItemSide.TOPIC, RecordLocation.EARLIER_SLICE, 7))
-    assert found(an_input(12), event(12), sightings=earlier) == {TWICE_ON_INPUT}
+    assert found(an_input(12), event(12), lookup_hits=earlier) == {TWICE_ON_INPUT}
     assert found(an_input(12), event(12)) == set()
 
 
 def test_an_output_whose_input_has_expired_is_a_duplicate_where_the_index_knows_it_and_else_nobody_can_say() -> None:
     unseen = deadlines_of(inputs_out_of_sight=True)
-    assert found(event(12), sightings=[seen_input(RecordLocation.EARLIER_SLICE)], deadlines=unseen) == {TWICE_ON_TOPIC}
+    assert found(event(12), lookup_hits=[seen_input(RecordLocation.EARLIER_SLICE)], deadlines=unseen) == {
+        TWICE_ON_TOPIC
+    }
     (told,) = findings_of(partner_not_settled, evidence_of(event(12), direction=T2T, cut=INPUT_CUT, deadlines=unseen))
     assert "Of 1 output no input is known" in told.sentence
     assert found(event(12), deadlines=unseen) == {told.doubt} == {Doubt.PARTNER_NOT_SETTLED}
@@ -110,7 +112,7 @@ def test_a_late_output_pairs_with_an_input_that_has_expired_since_it_was_read() 
     carried = item_of(waits, cut_n=1)
     unseen = deadlines_of(inputs_out_of_sight=True)
     assert (
-        found(event(12), sightings=[seen_input(RecordLocation.EARLIER_SLICE)], carried=[carried], deadlines=unseen)
+        found(event(12), lookup_hits=[seen_input(RecordLocation.EARLIER_SLICE)], carried=[carried], deadlines=unseen)
         == set()
     )
 
@@ -119,7 +121,7 @@ def test_a_late_output_pairs_with_an_input_that_has_expired_since_it_was_read() 
 
 
 def test_an_output_whose_input_is_held_waits_and_is_no_phantom() -> None:
-    assert found(event(12), sightings=[seen_input(RecordLocation.PENDING, 22)]) == set()
+    assert found(event(12), lookup_hits=[seen_input(RecordLocation.PENDING, 22)]) == set()
     held = deadlines_of(ledger_settled_until_utc=NOON)
     assert found(event(12), deadlines=held) == {Doubt.PARTNER_NOT_SETTLED}
 
@@ -131,9 +133,9 @@ def test_an_input_that_is_held_is_told_by_its_own_partition() -> None:
 
 
 def test_the_output_of_an_aborted_input_says_that_its_service_read_uncommitted_data() -> None:
-    for sightings, told in (((seen_input(RecordLocation.ABORTED, 14),), True), ((), False)):
+    for lookup_hits, told in (((seen_input(RecordLocation.ABORTED, 14),), True), ((), False)):
         (phantom,) = findings_of(
-            phantom_in_topic, evidence_of(event(12), direction=T2T, cut=INPUT_CUT, sightings=sightings)
+            phantom_in_topic, evidence_of(event(12), direction=T2T, cut=INPUT_CUT, lookup_hits=lookup_hits)
         )
         assert ("was aborted" in phantom.story) is told
 
@@ -155,8 +157,8 @@ def test_the_output_of_an_aborted_input_says_that_its_service_read_uncommitted_d
 def test_an_input_lies_where_its_offset_says(offset: int, outcome: Outcome, place: RecordLocation) -> None:
     part = TopicPartition(topic=INPUT, partition=0)
     record = replace(record_of(event(offset)), topic_partition=part, outcome=outcome)
-    sighting = locate_input(record, INPUT_CUT, BASELINE)
-    assert (sighting.side, sighting.place, sighting.item_id) == (LEDGER, place, f"ledger:{INPUT}:0:{offset}")
+    hit = locate_input(record, INPUT_CUT, BASELINE)
+    assert (hit.side, hit.place, hit.item_id) == (LEDGER, place, f"ledger:{INPUT}:0:{offset}")
 
 
 NOW = {"now_utc": NOON + HOUR, "new_copies_due_utc": NOON + MINUTE}
@@ -185,12 +187,12 @@ class _Index(ReadableIndexes):
 
 
 def test_what_the_index_knows_was_read_by_an_earlier_cut_on_its_side() -> None:
-    sightings = index_sightings(_Index(artifacts=Path()), ["a"])["a"]
-    assert [(one.side, one.place, one.item_id) for one in sightings] == [
+    lookup_hits = index_hits(_Index(artifacts=Path()), ["a"])["a"]
+    assert [(one.side, one.place, one.item_id) for one in lookup_hits] == [
         (LEDGER, RecordLocation.EARLIER_SLICE, f"ledger:{INPUT}:0:4"),
         (ItemSide.TOPIC, RecordLocation.EARLIER_SLICE, f"topic:{TOPIC}:0:7"),
     ]
-    assert sightings[0].detail == {"read_by_cut": 3}
+    assert lookup_hits[0].detail == {"read_by_cut": 3}
 
 
 def test_what_the_look_ups_answered_about_the_index_is_read_back() -> None:

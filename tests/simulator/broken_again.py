@@ -151,7 +151,7 @@ BROKEN: tuple[Broken, ...] = (
             ),
             Edit(
                 "tallystick/pipeline/lookups.py",
-                "    indexed = index_sightings(at_hand.indexes, keys) if at_hand.indexes else {}\n",
+                "    indexed = index_hits(at_hand.indexes, keys) if at_hand.indexes else {}\n",
                 "    indexed: dict[str, tuple[LookupHit, ...]] = {}\n",
             ),
         ),

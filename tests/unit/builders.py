@@ -288,16 +288,16 @@ def census_of(topic_slice: TopicSlice, *, unexplained: int = 0, spark_rows: int 
 def evidence_of(
     *copies: Entry,
     direction: Direction = L2T,
-    sightings: Iterable[LookupHit] = (),
+    lookup_hits: Iterable[LookupHit] = (),
     carried: Iterable[OpenItem] = (),
     deadlines: Deadlines | None = None,
     cut: Cut | None = None,
     identities: Mapping[str, LogRecord] | None = None,
     **changes: Any,
 ) -> Evidence:
-    """The evidence of one run whose exceptional copies are these; the sightings are true of each of their keys."""
+    """The evidence of one run whose exceptional copies are these; the hits are true of each of their keys."""
     contract, cut, deadlines = contract_of(direction), cut or cut_of(), deadlines or deadlines_of()
-    cases = (replace(case, sightings=tuple(sightings)) for case in group_by_key(copies, carried))
+    cases = (replace(case, lookup_hits=tuple(lookup_hits)) for case in group_by_key(copies, carried))
     plain = Evidence(
         contract=contract,
         cut=cut,
@@ -336,5 +336,5 @@ def with_facts(evidence: Evidence, **facts: Any) -> Evidence:
     return evidence
 
 
-def case_of(*copies: Entry, sightings: Iterable[LookupHit] = ()) -> MatchGroup:
-    return MatchGroup(match_key=copies[0].match_key, copies=copies, sightings=tuple(sightings))
+def case_of(*copies: Entry, lookup_hits: Iterable[LookupHit] = ()) -> MatchGroup:
+    return MatchGroup(match_key=copies[0].match_key, copies=copies, lookup_hits=tuple(lookup_hits))

@@ -227,7 +227,7 @@ class Books:
             topic_settled_until_utc=topic_settled_until_utc,
             ledger_settled_until_utc=ledger_settled_until_utc,
             older_rows=sum(one.position < cut.ledger_slice.position_start for one in self.rows.values()),
-            by_key={case.match_key: self._sightings(case, cut) for case in cases},
+            by_key={case.match_key: self._lookup_hits(case, cut) for case in cases},
         )
 
     def judge_cut(self, cut: Cut, look_ups: LookUps) -> RunResult:
@@ -248,7 +248,7 @@ class Books:
         )
         outcomes = tuple(
             pair_key(
-                replace(case, sightings=look_ups.by_key.get(case.match_key, ())),
+                replace(case, lookup_hits=look_ups.by_key.get(case.match_key, ())),
                 direction=self.direction,
                 deadlines=deadlines,
                 legs=self.legs,
@@ -278,7 +278,7 @@ class Books:
             ),
             looked_up=LookedUp(older_rows=look_ups.older_rows),
             outcomes=outcomes,
-            incomplete=tuple(self._with_leg_sightings(case, cut) for case in without_repeats(legs, outcomes)),
+            incomplete=tuple(self._with_leg_hits(case, cut) for case in without_repeats(legs, outcomes)),
             identities=self._identities(
                 item_id
                 for outcome in outcomes
@@ -445,28 +445,28 @@ class Books:
         older = {one.match_key for one in self.rows.values() if one.position < cut.ledger_slice.position_start}
         return {one.match_key for one in rows if one.reverses or one.match_key in older}
 
-    def _sightings(self, case: MatchGroup, cut: Cut) -> tuple[LookupHit, ...]:
+    def _lookup_hits(self, case: MatchGroup, cut: Cut) -> tuple[LookupHit, ...]:
         in_ledger = [locate_row(one, cut.ledger_slice) for one in self.rows.values() if one.match_key == case.match_key]
         in_topic: list[LookupHit] = []
         if needs_topic(
             case, in_ledger, direction=self.direction, now_utc=cut.now_utc, new_copies_due_utc=self._new_copies_due(cut)
         ):
             in_topic = [
-                self._sighting(one.record, cut) for one in self._retained() if one.record.match_key == case.match_key
+                self._lookup_hit(one.record, cut) for one in self._retained() if one.record.match_key == case.match_key
             ]
         return (*in_ledger, *in_topic)
 
-    def _with_leg_sightings(self, case: LegsCase, cut: Cut) -> LegsCase:
+    def _with_leg_hits(self, case: LegsCase, cut: Cut) -> LegsCase:
         due_utc = case.carried.due_utc if case.carried else self._new_copies_due(cut)
         if due_utc > cut.now_utc:
             return case
         by_leg: dict[str, tuple[LookupHit, ...]] = {}
         for one in self._retained():
             if one.record.transaction_key == case.transaction_key:
-                by_leg[one.leg] = (*by_leg.get(one.leg, ()), self._sighting(one.record, cut))
-        return replace(case, sightings=by_leg)
+                by_leg[one.leg] = (*by_leg.get(one.leg, ()), self._lookup_hit(one.record, cut))
+        return replace(case, lookup_hits=by_leg)
 
-    def _sighting(self, record: LogRecord, cut: Cut) -> LookupHit:
+    def _lookup_hit(self, record: LogRecord, cut: Cut) -> LookupHit:
         return locate_record(
             record,
             cut,

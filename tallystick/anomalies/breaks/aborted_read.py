@@ -51,10 +51,10 @@ def open_read_in_ledger(contract: Contract, unmatched: UnmatchedItems) -> Iterat
 
 def was_aborted_only(residue: UnmatchedItem) -> bool:
     """Return whether a row without event has records, each of them aborted."""
-    places = {seen.place for seen in residue.sightings if seen.side is ItemSide.TOPIC}
+    places = {seen.place for seen in residue.lookup_hits if seen.side is ItemSide.TOPIC}
     return RecordLocation.ABORTED in places and RecordLocation.STRAY not in places
 
 
 def seen_at(residue: UnmatchedItem, place: RecordLocation) -> list[str]:
     """Return the hits of a look-up in one location."""
-    return [seen.item_id for seen in residue.sightings if seen.place is place]
+    return [seen.item_id for seen in residue.lookup_hits if seen.place is place]

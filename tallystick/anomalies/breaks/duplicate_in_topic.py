@@ -107,11 +107,10 @@ def original_item_id(residue: UnmatchedItem) -> str:
     if residue.original is not None:
         return residue.original.item_id
     seen = (
-        sighting.item_id
-        for sighting in residue.sightings
-        if sighting.side is ItemSide.TOPIC
-        and sighting.place in (RecordLocation.EARLIER_SLICE, RecordLocation.BEFORE_BASELINE)
-        if sighting.item_id != residue.copy.item_id
+        hit.item_id
+        for hit in residue.lookup_hits
+        if hit.side is ItemSide.TOPIC and hit.place in (RecordLocation.EARLIER_SLICE, RecordLocation.BEFORE_BASELINE)
+        if hit.item_id != residue.copy.item_id
     )
     return next(seen, "")
 

@@ -25,7 +25,7 @@ def lost_acknowledged_write(contract: Contract, unmatched: UnmatchedItems) -> It
     """One break per row."""
     for residue in unmatched.of(MatchStatus.FOLLOWER_ABSENT, ItemSide.LEDGER):
         if is_lost(residue):
-            receipt = next(seen for seen in residue.sightings if seen.place is RecordLocation.LOST)
+            receipt = next(seen for seen in residue.lookup_hits if seen.place is RecordLocation.LOST)
             story = (
                 f"The broker acknowledged the event of {residue.copy.item_id} at {receipt.item_id}; there stands "
                 f"{receipt.detail['stands_there']}, and no other record of it is committed on the retained log."
@@ -41,4 +41,4 @@ def lost_acknowledged_write(contract: Contract, unmatched: UnmatchedItems) -> It
 
 def is_lost(residue: UnmatchedItem) -> bool:
     """Return whether an acknowledgement proves that the event of this row was there."""
-    return any(seen.place is RecordLocation.LOST for seen in residue.sightings) and not is_astray(residue)
+    return any(seen.place is RecordLocation.LOST for seen in residue.lookup_hits) and not is_astray(residue)

@@ -41,20 +41,20 @@ def break_of(
         evidence={
             "at": copy.item_id,
             "reason": residue.reason.stored,
-            **_found_elsewhere(residue.sightings),
+            **_found_elsewhere(residue.lookup_hits),
             **(evidence or {}),
         },
     )
 
 
-def _found_elsewhere(sightings: Sequence[LookupHit]) -> dict[str, Any]:
+def _found_elsewhere(lookup_hits: Sequence[LookupHit]) -> dict[str, Any]:
     """All of them, or the first few of each side: each copy of a key that stands a thousand times names the others."""
-    named: Sequence[LookupHit] = sightings
-    if len(sightings) > NAMED_OF_A_SIDE_MAX:
-        sides = ((seen for seen in sightings if seen.side is side) for side in (ItemSide.TOPIC, ItemSide.LEDGER))
+    named: Sequence[LookupHit] = lookup_hits
+    if len(lookup_hits) > NAMED_OF_A_SIDE_MAX:
+        sides = ((seen for seen in lookup_hits if seen.side is side) for side in (ItemSide.TOPIC, ItemSide.LEDGER))
         named = [seen for of_side in sides for seen in islice(of_side, NAMED_OF_A_SIDE_MAX)]
     found: dict[str, Any] = {"found_elsewhere": [seen_as_json(seen) for seen in named]}
-    unnamed = len(sightings) - len(named)
+    unnamed = len(lookup_hits) - len(named)
     return found | {"found_elsewhere_unnamed": unnamed} if unnamed else found
 
 

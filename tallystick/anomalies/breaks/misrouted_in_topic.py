@@ -49,7 +49,7 @@ def misrouted_in_topic(
 
 def _strayed_legs(contract: Contract, identities: Mapping[str, LogRecord], case: LegsCase) -> Break:
     absent = absent_legs(case, contract.legs)
-    strays = [seen.item_id for leg in absent for seen in case.sightings[leg] if seen.place is RecordLocation.STRAY]
+    strays = [seen.item_id for leg in absent for seen in case.lookup_hits[leg] if seen.place is RecordLocation.STRAY]
     story = (
         f"The transaction {case.transaction_key} lacks its {'+'.join(absent)} leg, which is committed at "
         f"{', '.join(strays)}."
@@ -59,11 +59,11 @@ def _strayed_legs(contract: Contract, identities: Mapping[str, LogRecord], case:
 
 def is_astray(residue: UnmatchedItem) -> bool:
     """Return whether an event of this copy's key was committed on a stray topic."""
-    return any(seen.place is RecordLocation.STRAY for seen in residue.sightings)
+    return any(seen.place is RecordLocation.STRAY for seen in residue.lookup_hits)
 
 
 def _astray(contract: Contract, residue: UnmatchedItem) -> Break:
-    strays = [seen.item_id for seen in residue.sightings if seen.place is RecordLocation.STRAY]
+    strays = [seen.item_id for seen in residue.lookup_hits if seen.place is RecordLocation.STRAY]
     expected = contract.legs.get(residue.copy.leg)
     story = (
         f"The ledger has {residue.copy.item_id}; its event is committed at {', '.join(strays)}, and not on "

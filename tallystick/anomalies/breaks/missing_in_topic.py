@@ -50,4 +50,4 @@ def _absent(contract: Contract, unmatched: UnmatchedItems) -> tuple[UnmatchedIte
 
 
 def _aborted(residue: UnmatchedItem) -> list[str]:
-    return [seen.item_id for seen in residue.sightings if seen.place is RecordLocation.ABORTED]
+    return [seen.item_id for seen in residue.lookup_hits if seen.place is RecordLocation.ABORTED]

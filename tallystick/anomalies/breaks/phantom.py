@@ -28,7 +28,7 @@ def phantom_in_topic(
     for residue in unmatched.of(MatchStatus.ORIGIN_ABSENT, ItemSide.TOPIC):
         if not is_foreign(contract, identities, residue):
             story = f"The event at {residue.copy.item_id} is committed, and the ledger never had a row for it."
-            aborted = [seen.item_id for seen in residue.sightings if _is_aborted_row(seen)]
+            aborted = [seen.item_id for seen in residue.lookup_hits if _is_aborted_row(seen)]
             if aborted:
                 story += (
                     f" What stands there, {', '.join(aborted)}, is in a producer transaction that was aborted: the "

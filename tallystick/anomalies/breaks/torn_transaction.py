@@ -51,13 +51,13 @@ def was_torn_by_protocol(identities: Mapping[str, LogRecord], case: LegsCase, ab
     committed = [
         record
         for leg in case.seen
-        for one in case.sightings.get(leg, ())
+        for one in case.lookup_hits.get(leg, ())
         if _is_committed(one) and (record := identities.get(one.item_id)) is not None
     ]
     return all(
         any(
             _are_one_transaction(record, other)
-            for one in case.sightings.get(leg, ())
+            for one in case.lookup_hits.get(leg, ())
             if one.place is RecordLocation.ABORTED and (record := identities.get(one.item_id)) is not None
             for other in committed
         )
@@ -100,7 +100,7 @@ def has_strayed(contract: Contract, case: LegsCase) -> bool:
     so, one by one.
     """
     absent = absent_legs(case, contract.legs)
-    strayed = all(any(seen.place is RecordLocation.STRAY for seen in case.sightings.get(leg, ())) for leg in absent)
+    strayed = all(any(seen.place is RecordLocation.STRAY for seen in case.lookup_hits.get(leg, ())) for leg in absent)
     return contract.direction is Direction.TOPIC_TO_LEDGER and bool(absent) and strayed
 
 
@@ -115,7 +115,7 @@ def judge_legs(case: LegsCase, deadlines: Deadlines) -> MatchStatus:
     """FOLLOWER_ABSENT: torn, proven. Else what it waits for. Judged once: a broken one is not judged again."""
     if case.carried is not None and case.carried.state is not ItemState.OPEN:
         return MatchStatus.WAITING
-    places = {seen.place for sightings in case.sightings.values() for seen in sightings}
+    places = {seen.place for lookup_hits in case.lookup_hits.values() for seen in lookup_hits}
     due = case.carried.due_utc if case.carried else deadlines.new_copies_due_utc
     if places & BEYOND_THE_CUT:
         return MatchStatus.WAITING
@@ -134,7 +134,7 @@ def _settled(due: datetime, deadlines: Deadlines) -> bool:
 
 
 def _committed_earlier(case: LegsCase, leg: str) -> bool:
-    return any(_is_committed(seen) for seen in case.sightings.get(leg, ()))
+    return any(_is_committed(seen) for seen in case.lookup_hits.get(leg, ()))
 
 
 def _where(case: LegsCase, leg: str) -> str:
@@ -142,7 +142,7 @@ def _where(case: LegsCase, leg: str) -> str:
     where.
     """
     if case.carried is not None and case.seen[leg][2] == case.carried.item_id:
-        committed = (seen for seen in case.sightings.get(leg, ()) if seen.place is RecordLocation.EARLIER_SLICE)
+        committed = (seen for seen in case.lookup_hits.get(leg, ()) if seen.place is RecordLocation.EARLIER_SLICE)
         return next((seen.item_id for seen in committed), "an earlier offset")
     return case.seen[leg][2]
 
@@ -176,7 +176,7 @@ def legs_break(
         story=story,
         evidence={
             "seen_legs": {name: _where(case, name) for name in sorted(case.seen)},
-            "found_elsewhere": [seen_as_json(seen) for leg in absent for seen in case.sightings.get(leg, ())],
+            "found_elsewhere": [seen_as_json(seen) for leg in absent for seen in case.lookup_hits.get(leg, ())],
             "identities": {
                 item_id: identity_json(identities[item_id]) for item_id in _stands_of(case) if item_id in identities
             },
@@ -187,5 +187,5 @@ def legs_break(
 def _stands_of(case: LegsCase) -> list[str]:
     """Item ids of all that is known of a transaction's legs, once each."""
     seen = (item_id for _, _, item_id in case.seen.values())
-    sightings = (seen.item_id for found in case.sightings.values() for seen in found)
-    return list(dict.fromkeys((*seen, *sightings)))
+    lookup_hits = (seen.item_id for found in case.lookup_hits.values() for seen in found)
+    return list(dict.fromkeys((*seen, *lookup_hits)))

@@ -170,7 +170,7 @@ def _fewer(cut: Cut, unmatched: UnmatchedItems, rows: int) -> str:
 def _written_anew(unmatched: UnmatchedItems) -> int:
     """Return rows of this slice that the ledger has once and whose event an earlier cut had read and paired."""
     return sum(
-        any(one.side is ItemSide.TOPIC and one.place is RecordLocation.EARLIER_SLICE for one in residue.sightings)
+        any(one.side is ItemSide.TOPIC and one.place is RecordLocation.EARLIER_SLICE for one in residue.lookup_hits)
         for fate in (MatchStatus.UNDECIDABLE, MatchStatus.UNEQUAL)
         for residue in unmatched.of(fate, ItemSide.LEDGER)
         if residue.copy.carried is None

@@ -1,4 +1,4 @@
-"""What the whole registry says of evidence, and sightings that rule a class out."""
+"""What the whole registry says of evidence, and lookup hits that rule a class out."""
 
 from tallystick.anomalies.registry import RULES
 from tallystick.judging.judge import judge

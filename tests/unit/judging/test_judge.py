@@ -128,12 +128,14 @@ def test_a_carried_follower_whose_row_comes_with_another_amount_is_cleared_and_t
         pytest.param(evidence_of(row(1), row(2), event(11), event(12)), False, id="an origin too many, followed"),
         pytest.param(evidence_of(row(1, amount_minor=1), event(11)), False, id="a mismatch"),
         pytest.param(
-            evidence_of(row(1), sightings=[seen(IN_TOPIC, RecordLocation.BEFORE_BASELINE, 1)]),
+            evidence_of(row(1), lookup_hits=[seen(IN_TOPIC, RecordLocation.BEFORE_BASELINE, 1)]),
             False,
             id="before the baseline",
         ),
         pytest.param(evidence_of(row(1), deadlines=deadlines_of(topic_lost_offsets=True)), True, id="expired, maybe"),
-        pytest.param(evidence_of(row(1), sightings=[seen(IN_TOPIC, RecordLocation.SLICE, 14)]), True, id="unreadable"),
+        pytest.param(
+            evidence_of(row(1), lookup_hits=[seen(IN_TOPIC, RecordLocation.SLICE, 14)]), True, id="unreadable"
+        ),
     ],
 )
 def test_a_later_arrival_may_be_the_partner_of_what_has_none(evidence: Evidence, pairable: bool) -> None:
@@ -160,7 +162,7 @@ def test_figures_count_what_is_in_flight_after_the_run() -> None:
     broken = item_of(row(4, "d", 9), ItemState.BROKEN)
     result = judged(
         evidence_of(
-            event(11, "c", 3), carried=[waiting, due, broken], sightings=[seen(LEDGER, RecordLocation.PENDING, 3)]
+            event(11, "c", 3), carried=[waiting, due, broken], lookup_hits=[seen(LEDGER, RecordLocation.PENDING, 3)]
         ),
         carried=[waiting, due, broken],
     )
@@ -219,7 +221,7 @@ def test_the_digest_changes_with_what_was_read_or_concluded(after: Evidence) -> 
 
 def test_the_digest_changes_with_why_an_item_waits() -> None:
     in_grace = evidence_of(row(1), deadlines=deadlines_of(now_utc=NOON))
-    beyond = evidence_of(row(1), sightings=[seen(IN_TOPIC, RecordLocation.PENDING, 25)])
+    beyond = evidence_of(row(1), lookup_hits=[seen(IN_TOPIC, RecordLocation.PENDING, 25)])
     assert judged(in_grace).figures == judged(beyond).figures
     assert digest(in_grace) != digest(beyond)
 

@@ -39,12 +39,12 @@ def test_a_lone_event_and_the_event_of_an_unequal_pair_are_asked_for() -> None:
 
 def test_a_lone_row_asks_for_the_last_record_that_no_reader_may_see() -> None:
     aborted = [seen(IN_TOPIC, RecordLocation.ABORTED, 4), seen(IN_TOPIC, RecordLocation.ABORTED, 6)]
-    assert wanted(evidence_of(row(1), sightings=aborted)) == {item_at(6)}
+    assert wanted(evidence_of(row(1), lookup_hits=aborted)) == {item_at(6)}
     assert wanted(evidence_of(row(1))) == set()
 
 
 def test_what_waits_or_is_matched_asks_for_nobody() -> None:
-    assert wanted(evidence_of(event(11), sightings=[seen(LEDGER, RecordLocation.PENDING, 1)])) == set()
+    assert wanted(evidence_of(event(11), lookup_hits=[seen(LEDGER, RecordLocation.PENDING, 1)])) == set()
     assert wanted(evidence_of(event(11), row(1))) == set()
 
 
@@ -52,7 +52,7 @@ def test_a_torn_transaction_asks_for_all_its_legs_once_it_is_proven() -> None:
     case = LegsCase(
         transaction_key="pay-1",
         seen={"payout": (1_000, "EUR", item_at(11))},
-        sightings={
+        lookup_hits={
             "payout": (seen(IN_TOPIC, RecordLocation.SLICE, 11),),
             "fee": (seen(IN_TOPIC, RecordLocation.ABORTED, 4),),
         },

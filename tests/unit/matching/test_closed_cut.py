@@ -84,10 +84,10 @@ def test_what_expired_of_a_closed_cut_is_lost_unread(log_start: int, is_lost: bo
 def test_what_stands_in_a_closed_cut_is_unread(
     side: ItemSide, at: int, place: RecordLocation, becomes: RecordLocation
 ) -> None:
-    sighting = seen(side, place, at, transaction_id=at) if side is LEDGER else seen(side, place, at)
-    (found,) = unread_where_closed({"ev-1": (sighting,)}, [CUT])["ev-1"]
+    hit = seen(side, place, at, transaction_id=at) if side is LEDGER else seen(side, place, at)
+    (found,) = unread_where_closed({"ev-1": (hit,)}, [CUT])["ev-1"]
     assert found.place is becomes
-    assert unread_where_closed({"ev-1": (sighting,)}, []) == {"ev-1": (sighting,)}
+    assert unread_where_closed({"ev-1": (hit,)}, []) == {"ev-1": (hit,)}
 
 
 def test_an_input_that_stands_in_a_closed_cut_is_unread_where_the_log_shows_it() -> None:

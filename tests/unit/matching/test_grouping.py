@@ -186,7 +186,7 @@ def test_nor_does_what_repeats_an_event_of_an_earlier_cut_while_its_row_lies_bey
     """Found by the simulated world: by its key it waits, and the log had forgotten the whole transaction."""
     legs, waits = legs_of(event(11)), reason_of(ReasonCode.BEYOND_CUT)
     for place, left in ((RecordLocation.EARLIER_SLICE, ()), (RecordLocation.ABORTED, (legs,))):
-        case = replace(case_of(event(11)), sightings=(seen(ItemSide.TOPIC, place, 3),))
+        case = replace(case_of(event(11)), lookup_hits=(seen(ItemSide.TOPIC, place, 3),))
         waiting = UnmatchedItem(copy=event(11), fate=MatchStatus.WAITING, reason=waits)
         assert without_repeats([legs], [MatchResult(case=case, matched=(), residues=(waiting,))]) == left
 

@@ -65,7 +65,7 @@ def test_an_ordinary_record_is_none_and_an_aborted_forgery_is_nothing_to_tell() 
 def test_a_run_of_a_release_that_kept_no_actions_is_judged_as_it_was_then() -> None:
     said, row = record(), row_of(action_id=ACTION)
     assert believed_records({said.item_id: said}, None).records == {said.item_id: said}
-    assert believed_rows({"ev-1": (row,)}, None).sightings == {"ev-1": (row,)}
+    assert believed_rows({"ev-1": (row,)}, None).lookup_hits == {"ev-1": (row,)}
 
 
 def row_of(**detail: str) -> LookupHit:
@@ -89,7 +89,7 @@ def row_of(**detail: str) -> LookupHit:
 )
 def test_a_row_is_our_repair_by_what_its_action_was_to_do(row: LookupHit, known: KnownRepair, is_ours: bool) -> None:
     found = believed_rows({"ev-1": (row,)}, repairs_by_id([known]))
-    (left,) = found.sightings["ev-1"]
+    (left,) = found.lookup_hits["ev-1"]
     if is_ours:
         assert (left, found.forged) == (row, ())
         return

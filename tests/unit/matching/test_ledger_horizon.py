@@ -36,8 +36,8 @@ def ledger_row(xid: int) -> LedgerRow:
     ],
 )
 def test_a_rows_place_is_told_by_the_transaction_that_wrote_it(xid: int, place: RecordLocation) -> None:
-    sighting = locate_row(ledger_row(xid), CUT.ledger_slice)
-    assert (sighting.side, sighting.place, sighting.item_id) == (LEDGER, place, "ledger:815")
+    hit = locate_row(ledger_row(xid), CUT.ledger_slice)
+    assert (hit.side, hit.place, hit.item_id) == (LEDGER, place, "ledger:815")
 
 
 def test_only_in_an_earlier_slice_does_it_matter_that_nobody_knows_whether_a_cut_read_a_row() -> None:

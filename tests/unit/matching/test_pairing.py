@@ -76,7 +76,7 @@ def test_of_two_carried_copies_the_one_an_older_cut_saw_pairs_first() -> None:
 
 def test_a_copy_that_has_had_its_partner_gets_no_second_one() -> None:
     used = carried(row(1), ItemState.BROKEN, pairable=False)
-    outcome = paired(used, event(12), sightings=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1)])
+    outcome = paired(used, event(12), lookup_hits=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1)])
     assert pairs(outcome) == []
     other_way = paired(carried(event(11), ItemState.BROKEN, pairable=False), row(2))
     assert pairs(other_way) == []
@@ -109,7 +109,7 @@ def test_a_copy_that_the_look_up_saw_too_is_no_second_one() -> None:
     outcome = paired(
         carried(row(1)),
         event(11),
-        sightings=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1), seen(IN_TOPIC, RecordLocation.SLICE, 11)],
+        lookup_hits=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1), seen(IN_TOPIC, RecordLocation.SLICE, 11)],
     )
     assert (len(outcome.matched), fates(outcome)) == (1, {})
 
@@ -127,23 +127,23 @@ def test_an_expiry_in_the_topic_hides_no_row_that_the_ledger_lacks() -> None:
 def test_an_event_whose_row_may_have_come_late_is_no_duplicate_and_one_whose_row_was_read_is(
     direction: Direction,
 ) -> None:
-    late = paired(event(12), direction=direction, sightings=[seen(LEDGER, RecordLocation.UNREAD, 1)])
+    late = paired(event(12), direction=direction, lookup_hits=[seen(LEDGER, RecordLocation.UNREAD, 1)])
     assert fates(late) == {"topic:billing.payouts:0:12": MatchStatus.PARTNER_UNREAD}
-    read = paired(event(12), direction=direction, sightings=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1)])
+    read = paired(event(12), direction=direction, lookup_hits=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1)])
     assert fates(read) == {"topic:billing.payouts:0:12": MatchStatus.EXTRA}
 
 
 @pytest.mark.parametrize("direction", [L2T, T2L], ids=str)
 def test_a_key_that_stands_twice_in_the_ledger_is_doubled_whoever_has_read_the_first(direction: Direction) -> None:
-    doubled = paired(row(2), direction=direction, sightings=[seen(LEDGER, RecordLocation.UNREAD, 1)])
+    doubled = paired(row(2), direction=direction, lookup_hits=[seen(LEDGER, RecordLocation.UNREAD, 1)])
     assert fates(doubled) == {"ledger:2": MatchStatus.EXTRA}
-    same = paired(row(1), event(11), direction=direction, sightings=[seen(LEDGER, RecordLocation.UNREAD, 1)])
+    same = paired(row(1), event(11), direction=direction, lookup_hits=[seen(LEDGER, RecordLocation.UNREAD, 1)])
     assert fates(same) == {}
 
 
 def test_a_row_written_anew_beside_the_one_that_repeats_it_is_no_second_duplicate() -> None:
     beside = [seen(LEDGER, RecordLocation.EARLIER_SLICE, 2), seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 5)]
-    case = replace(case_of(row(1), sightings=beside), too_many=frozenset({"ledger:2"}))
+    case = replace(case_of(row(1), lookup_hits=beside), too_many=frozenset({"ledger:2"}))
     for direction in (L2T, T2L):
         (residue,) = pair_key(case, direction=direction, deadlines=deadlines_of(rows_may_be_older=True)).residues
         assert residue.fate is MatchStatus.UNDECIDABLE
@@ -158,14 +158,14 @@ def test_an_event_that_waited_does_not_repeat_itself_because_its_row_lies_where_
     at_home = [seen(LEDGER, RecordLocation.EARLIER_SLICE, 1), seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 5)]
     another = seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 4)
     fates = [
-        pair_key(case_of(waited, sightings=sightings), direction=L2T, deadlines=deadlines_of()).residues[0].fate
-        for sightings in (at_home, [*at_home, another])
+        pair_key(case_of(waited, lookup_hits=lookup_hits), direction=L2T, deadlines=deadlines_of()).residues[0].fate
+        for lookup_hits in (at_home, [*at_home, another])
     ]
     assert fates == [MatchStatus.PARTNER_UNREAD, MatchStatus.EXTRA]
 
 
 def test_a_row_of_a_paired_event_is_the_row_of_then_only_where_rows_have_moved() -> None:
-    case = case_of(row(9), sightings=[seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 5)])
+    case = case_of(row(9), lookup_hits=[seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 5)])
     fates = [
         pair_key(case, direction=direction, deadlines=deadlines_of(rows_may_be_older=moved)).residues[0].fate
         for direction in (L2T, T2L)
@@ -177,7 +177,7 @@ def test_a_row_of_a_paired_event_is_the_row_of_then_only_where_rows_have_moved()
 def test_a_row_in_the_place_of_a_paired_one_is_compared_with_the_event_that_was_paired() -> None:
     def fate(amount_minor: int, *places: dict[str, object]) -> MatchStatus:
         events = [seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, at, **said) for at, said in enumerate(places)]
-        case = case_of(row(9, amount_minor=amount_minor), sightings=events)
+        case = case_of(row(9, amount_minor=amount_minor), lookup_hits=events)
         fates = {pair_key(case, direction=one, deadlines=deadlines_of()).residues[0].fate for one in (L2T, T2L)}
         return fates.pop()
 
@@ -201,7 +201,7 @@ def test_a_row_that_is_beyond_the_cut_again_is_no_more_waited_for_once_its_event
 ) -> None:
     """An UPDATE after every cut moves its xmin on, so that none reads it."""
     waits = event(11, carried=item_of(event(11), due_utc=due_utc, reason=reason))
-    outcome = paired(waits, direction=T2L, sightings=[seen(LEDGER, RecordLocation.PENDING, 1)])
+    outcome = paired(waits, direction=T2L, lookup_hits=[seen(LEDGER, RecordLocation.PENDING, 1)])
     assert fates(outcome) == {"topic:billing.payouts:0:11": fate}
 
 
@@ -209,5 +209,5 @@ def test_an_input_beyond_the_cut_again_is_waited_for_still() -> None:
     """An input topic writes nothing anew: it comes once its log may be read so far."""
     reason = "its partner lies beyond the cut of the input topic"
     waits = event(11, carried=item_of(event(11), due_utc=NOON - HOUR, reason=reason))
-    outcome = paired(waits, direction=T2T, sightings=[seen(LEDGER, RecordLocation.PENDING, 1)])
+    outcome = paired(waits, direction=T2T, lookup_hits=[seen(LEDGER, RecordLocation.PENDING, 1)])
     assert fates(outcome) == {"topic:billing.payouts:0:11": MatchStatus.WAITING}

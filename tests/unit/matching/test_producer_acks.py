@@ -52,7 +52,7 @@ def test_a_row_holds_none_when(changes: Mapping[str, Any]) -> None:
     assert acks_of([row(**changes)], LEGS) == ()
 
 
-def sighting(
+def lookup_hit(
     standing: LogRecord | None = None,
     *,
     partitions: tuple[PartitionSnapshot, ...] = (partition_at(log_start=5, high_watermark=20),),
@@ -81,7 +81,7 @@ def sighting(
 def test_an_acknowledged_offset_that_the_log_covers_and_that_lacks_the_event_is_lost(
     standing: LogRecord | None, kafka_offset: int, there: str
 ) -> None:
-    found = sighting(standing, receipt=replace(RECEIPT, kafka_offset=kafka_offset))
+    found = lookup_hit(standing, receipt=replace(RECEIPT, kafka_offset=kafka_offset))
     assert found is not None
     assert (found.side, found.place, found.item_id) == (
         IN_TOPIC,
@@ -93,7 +93,7 @@ def test_an_acknowledged_offset_that_the_log_covers_and_that_lacks_the_event_is_
 
 @pytest.mark.parametrize("outcome", [Outcome.COMMITTED, Outcome.PLAIN, Outcome.OPEN, Outcome.ABORTED])
 def test_the_event_itself_at_its_receipt_is_not_lost_whatever_became_of_it(outcome: Outcome) -> None:
-    assert sighting(replace(record_of(event(12)), outcome=outcome)) is None
+    assert lookup_hit(replace(record_of(event(12)), outcome=outcome)) is None
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_the_event_itself_at_its_receipt_is_not_lost_whatever_became_of_it(outco
     ],
 )
 def test_a_receipt_proves_nothing_when(about: Mapping[str, Any]) -> None:
-    found = sighting(**about)
+    found = lookup_hit(**about)
     assert found is not None
     assert found.place is RecordLocation.EXPIRED
 

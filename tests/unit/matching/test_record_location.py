@@ -42,10 +42,10 @@ from tests.unit.pipeline.lookup_cases import BASELINE, CUT, record
     ],
 )
 def test_an_events_place_is_told_by_its_offset(offset: int, place: RecordLocation) -> None:
-    sighting = locate_record(record(offset), CUT, BASELINE)
-    assert (sighting.side, sighting.place) == (IN_TOPIC, place)
-    assert sighting.item_id == f"topic:billing.payouts:0:{offset}"
-    told = {name: sighting.detail[name] for name in ("outcome", "producer_id", "producer_epoch")}
+    hit = locate_record(record(offset), CUT, BASELINE)
+    assert (hit.side, hit.place) == (IN_TOPIC, place)
+    assert hit.item_id == f"topic:billing.payouts:0:{offset}"
+    told = {name: hit.detail[name] for name in ("outcome", "producer_id", "producer_epoch")}
     assert told == {"outcome": "committed", "producer_id": 7, "producer_epoch": 0}
 
 

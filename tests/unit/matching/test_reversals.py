@@ -91,7 +91,7 @@ def test_a_second_reversal_of_a_copy_is_judged_like_every_other_event() -> None:
 
 def test_a_look_up_that_sees_both_makes_no_duplicate_of_an_event_that_has_no_row() -> None:
     places = [seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 9), seen(IN_TOPIC, RecordLocation.SLICE, 20)]
-    case = case_of(extra(), reversal(20), event(22), sightings=places)
+    case = case_of(extra(), reversal(20), event(22), lookup_hits=places)
     outcome = pair_key(case, direction=L2T, deadlines=deadlines_of())
     assert [residue.fate for residue in outcome.residues] == [MatchStatus.ORIGIN_ABSENT]
 
@@ -223,9 +223,9 @@ def test_a_row_that_takes_back_another_hides_no_missing_one() -> None:
     due = event(11)
     carried = replace(due, carried=item_of(due))
     for place in (RecordLocation.EARLIER_SLICE, RecordLocation.SLICE):
-        (residue,) = row_outcome_of(carried, sightings=[seen(LEDGER, place, 20, reverses="ledger:9")]).residues
+        (residue,) = row_outcome_of(carried, lookup_hits=[seen(LEDGER, place, 20, reverses="ledger:9")]).residues
         assert residue.fate is MatchStatus.FOLLOWER_ABSENT
-    (residue,) = row_outcome_of(carried, sightings=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 20)]).residues
+    (residue,) = row_outcome_of(carried, lookup_hits=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 20)]).residues
     assert residue.fate is MatchStatus.PARTNER_UNREAD
 
 
@@ -244,13 +244,13 @@ def test_of_two_equal_rows_that_of_ours_may_be_taken_back_for_the_other(
 ) -> None:
     detail = {"action_id": ACTION, "amount_minor": 1_000, "currency": "EUR"} | ours
     posted = seen(LEDGER, RecordLocation.EARLIER_SLICE, 4, **detail)
-    assert netted(row_outcome_of(extra_row(reason=COMPENSATED), row_reversal(of=4), sightings=[posted])) == found
+    assert netted(row_outcome_of(extra_row(reason=COMPENSATED), row_reversal(of=4), lookup_hits=[posted])) == found
 
 
 def test_what_was_taken_back_before_is_not_taken_back_for_another_row() -> None:
     posted = seen(LEDGER, RecordLocation.EARLIER_SLICE, 4, action_id=ACTION, amount_minor=1_000, currency="EUR")
     before = seen(LEDGER, RecordLocation.EARLIER_SLICE, 6, reverses="ledger:4")
-    assert row_outcome_of(extra_row(), row_reversal(of=4), sightings=[posted, before]).netted == ()
+    assert row_outcome_of(extra_row(), row_reversal(of=4), lookup_hits=[posted, before]).netted == ()
 
 
 def test_the_order_of_the_rows_changes_nothing() -> None:

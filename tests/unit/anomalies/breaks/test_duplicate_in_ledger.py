@@ -20,7 +20,7 @@ class TestPlanted(PlantedCases):
 def test_a_second_row_whose_event_lies_beyond_the_cut_is_no_duplicate_yet() -> None:
     carried = item_of(row(2), due_utc=NOON - HOUR)
     evidence = evidence_of(
-        event(11), row(1), direction=T2L, carried=[carried], sightings=[seen(IN_TOPIC, RecordLocation.PENDING, 25)]
+        event(11), row(1), direction=T2L, carried=[carried], lookup_hits=[seen(IN_TOPIC, RecordLocation.PENDING, 25)]
     )
     assert found_in(evidence) == {Notice.PAIRED_ACROSS_WINDOWS}
 

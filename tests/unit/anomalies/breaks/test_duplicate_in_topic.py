@@ -228,7 +228,7 @@ def test_whether_they_differ_is_not_said_where_one_has_left_the_log() -> None:
 def test_an_original_of_an_earlier_window_is_said_to_be_of_one_and_one_of_this_is_not() -> None:
     (here,) = doubled_in_topic(row(1), event(11), event(12))
     (carried,) = doubled_in_topic(event(12), row(1), direction=T2L, carried=[item_of(event(3))])
-    (looked_up,) = doubled_in_topic(event(12), sightings=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1)])
+    (looked_up,) = doubled_in_topic(event(12), lookup_hits=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1)])
     assert [one.evidence["across_windows"] for one in (here, carried, looked_up)] == [False, True, True]
     assert ["of an earlier window" in one.story for one in (here, carried, looked_up)] == [False, True, True]
 
@@ -252,13 +252,13 @@ def test_a_duplicate_says_whether_the_ledger_followed_it() -> None:
 def test_the_original_of_an_earlier_cut_is_found_by_the_look_up() -> None:
     (one,) = doubled_in_topic(
         event(12),
-        sightings=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1), seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 3)],
+        lookup_hits=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1), seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 3)],
     )
     assert one.evidence["original"] == "topic:billing.payouts:0:3"
 
 
 def test_an_original_that_has_left_the_log_is_not_named() -> None:
-    (one,) = doubled_in_topic(event(12), sightings=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1)])
+    (one,) = doubled_in_topic(event(12), lookup_hits=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1)])
     assert one.evidence["original"] == ""
     assert "repeats an earlier copy" in one.story
     assert one.break_class is CAUSE_UNKNOWN
@@ -266,7 +266,8 @@ def test_an_original_that_has_left_the_log_is_not_named() -> None:
 
 def test_an_aborted_copy_is_not_the_original() -> None:
     (one,) = doubled_in_topic(
-        event(12), sightings=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1), seen(IN_TOPIC, RecordLocation.ABORTED, 3)]
+        event(12),
+        lookup_hits=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1), seen(IN_TOPIC, RecordLocation.ABORTED, 3)],
     )
     assert one.evidence["original"] == ""
 

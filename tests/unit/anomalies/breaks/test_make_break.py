@@ -16,7 +16,7 @@ def test_a_break_of_a_key_that_stands_a_thousand_times_names_a_few_copies_of_eac
 ) -> None:
     stand = [seen(LEDGER, RecordLocation.EARLIER_SLICE, n) for n in range(rows)]
     (one,) = doubled_in_topic(
-        event(12), sightings=[*stand, *(seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, n) for n in (3, 4))]
+        event(12), lookup_hits=[*stand, *(seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, n) for n in (3, 4))]
     )
     places = [copy["at"].split(":")[0] for copy in one.evidence["found_elsewhere"]]
     assert (places.count("ledger"), places.count("topic")) == (named, 2)
@@ -29,7 +29,7 @@ def test_a_break_carries_the_identity_of_the_copy_it_is_about_or_of_the_record_i
     (about_event,) = found_breaks(evidence_of(event(11), identities={item_at(11): written}))
     assert with_identity(about_event, {item_at(11): written}).evidence["identity"] == written.as_json()
     aborted = record_of(event(4), producer_id=7)
-    (about_row,) = found_breaks(evidence_of(row(1), sightings=[seen(IN_TOPIC, RecordLocation.ABORTED, 4)]))
+    (about_row,) = found_breaks(evidence_of(row(1), lookup_hits=[seen(IN_TOPIC, RecordLocation.ABORTED, 4)]))
     joined: Break = with_identity(about_row, {item_at(4): aborted})
     assert joined.evidence["identity"]["at"] == item_at(4)
     assert "identity" not in with_identity(about_row, {}).evidence

@@ -36,8 +36,8 @@ class TestPlanted(PlantedCases):
     pairs = (
         Pair(
             name=BreakClass.MISROUTED_IN_TOPIC,
-            fires=evidence_of(row(1), sightings=[seen(IN_TOPIC, RecordLocation.STRAY, 4, topic=STRAY_TOPIC)]),
-            twin=evidence_of(row(1), sightings=[seen(IN_TOPIC, RecordLocation.ABORTED, 4, topic=STRAY_TOPIC)]),
+            fires=evidence_of(row(1), lookup_hits=[seen(IN_TOPIC, RecordLocation.STRAY, 4, topic=STRAY_TOPIC)]),
+            twin=evidence_of(row(1), lookup_hits=[seen(IN_TOPIC, RecordLocation.ABORTED, 4, topic=STRAY_TOPIC)]),
             twin_is=frozenset({BreakClass.MISSING_IN_TOPIC_ABORTED_ONLY}),
         ),
     )
@@ -45,7 +45,7 @@ class TestPlanted(PlantedCases):
 
 @pytest.mark.parametrize("direction", [L2T, T2L], ids=str)
 def test_a_row_whose_event_is_on_a_stray_topic_is_misrouted_and_says_where(direction: Direction) -> None:
-    found = the_break(evidence_of(row(1), direction=direction, sightings=[STRAYS]))
+    found = the_break(evidence_of(row(1), direction=direction, lookup_hits=[STRAYS]))
     assert (found.break_class, found.evidence["found_at"]) == (
         BreakClass.MISROUTED_IN_TOPIC,
         ["topic:billing.refunds:0:4"],
@@ -56,10 +56,10 @@ def test_a_row_whose_event_is_on_a_stray_topic_is_misrouted_and_says_where(direc
 @pytest.mark.parametrize(
     ("evidence", "instead"),
     [
-        pytest.param(evidence_of(row(1), event(11), sightings=[STRAYS]), set(), id="the right one is there too"),
-        pytest.param(evidence_of(row(1), sightings=[STRAYS, BEYOND]), set(), id="the right one lies beyond the cut"),
+        pytest.param(evidence_of(row(1), event(11), lookup_hits=[STRAYS]), set(), id="the right one is there too"),
+        pytest.param(evidence_of(row(1), lookup_hits=[STRAYS, BEYOND]), set(), id="the right one lies beyond the cut"),
         pytest.param(
-            evidence_of(row(1), sightings=[STRAYS], deadlines=deadlines_of(now_utc=NOON + MINUTE / 2)),
+            evidence_of(row(1), lookup_hits=[STRAYS], deadlines=deadlines_of(now_utc=NOON + MINUTE / 2)),
             set(),
             id="within its grace",
         ),
@@ -139,9 +139,9 @@ def test_a_misrouted_event_whose_row_came_a_window_later_is_told_then() -> None:
 
 def strayed_leg(**stands: RecordLocation) -> Evidence:
     """A payment whose payout leg is committed, and where its fee leg stands."""
-    sightings = {"fee": tuple(seen(IN_TOPIC, place, 4, topic=ELSEWHERE) for place in stands.values())}
+    lookup_hits = {"fee": tuple(seen(IN_TOPIC, place, 4, topic=ELSEWHERE) for place in stands.values())}
     case = LegsCase(
-        transaction_key="pay-1", seen={"payout": (1_000, "EUR", "topic:billing.payouts:0:11")}, sightings=sightings
+        transaction_key="pay-1", seen={"payout": (1_000, "EUR", "topic:billing.payouts:0:11")}, lookup_hits=lookup_hits
     )
     return evidence_of(direction=T2L, contract=contract_of(T2L, legs=TWO_LEGS), incomplete=(case,))
 

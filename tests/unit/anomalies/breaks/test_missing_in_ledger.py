@@ -12,7 +12,7 @@ class TestPlanted(PlantedCases):
             name=BreakClass.MISSING_IN_LEDGER,
             fires=evidence_of(event(11), direction=T2L),
             twin=evidence_of(
-                event(11), direction=T2L, sightings=[seen(LEDGER, RecordLocation.PENDING, 1)]
+                event(11), direction=T2L, lookup_hits=[seen(LEDGER, RecordLocation.PENDING, 1)]
             ),  # behind the horizon
         ),
     )

@@ -15,14 +15,14 @@ class TestPlanted(PlantedCases):
             name=BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED,
             fires=evidence_of(row(1)),
             twin=evidence_of(
-                row(1), sightings=[seen(IN_TOPIC, RecordLocation.PENDING, 25)]
+                row(1), lookup_hits=[seen(IN_TOPIC, RecordLocation.PENDING, 25)]
             ),  # committed above the cut, or open
         ),
         Pair(
             name=BreakClass.MISSING_IN_TOPIC_ABORTED_ONLY,
-            fires=evidence_of(row(1), sightings=[seen(IN_TOPIC, RecordLocation.ABORTED, 12)]),
+            fires=evidence_of(row(1), lookup_hits=[seen(IN_TOPIC, RecordLocation.ABORTED, 12)]),
             twin=evidence_of(
-                row(1), event(13), sightings=[seen(IN_TOPIC, RecordLocation.ABORTED, 12)]
+                row(1), event(13), lookup_hits=[seen(IN_TOPIC, RecordLocation.ABORTED, 12)]
             ),  # written again
         ),
     )
@@ -35,12 +35,12 @@ class TestPlanted(PlantedCases):
             evidence_of(row(1), deadlines=deadlines_of(now_utc=NOON + MINUTE / 2)), set(), id="within its grace"
         ),
         pytest.param(
-            evidence_of(row(1), sightings=[seen(IN_TOPIC, RecordLocation.BEFORE_BASELINE, 3)]),
+            evidence_of(row(1), lookup_hits=[seen(IN_TOPIC, RecordLocation.BEFORE_BASELINE, 3)]),
             set(),
             id="before the baseline",
         ),
         pytest.param(
-            evidence_of(row(1), sightings=[seen(IN_TOPIC, RecordLocation.ABORTED, 12)]),
+            evidence_of(row(1), lookup_hits=[seen(IN_TOPIC, RecordLocation.ABORTED, 12)]),
             {BreakClass.MISSING_IN_TOPIC_ABORTED_ONLY},
             id="aborted",
         ),
@@ -50,7 +50,7 @@ class TestPlanted(PlantedCases):
             id="the topic never settled",
         ),
         pytest.param(
-            evidence_of(row(1), sightings=[seen(IN_TOPIC, RecordLocation.SLICE, 14)]),
+            evidence_of(row(1), lookup_hits=[seen(IN_TOPIC, RecordLocation.SLICE, 14)]),
             {Doubt.PARTNER_NOT_SETTLED},
             id="its event is there, unreadable",
         ),
@@ -73,7 +73,7 @@ def test_a_row_is_not_called_never_produced_when(evidence: Evidence, instead: se
         pytest.param(
             evidence_of(
                 row(1),
-                sightings=[seen(IN_TOPIC, RecordLocation.ABORTED, 12)],
+                lookup_hits=[seen(IN_TOPIC, RecordLocation.ABORTED, 12)],
                 deadlines=deadlines_of(now_utc=NOON + MINUTE / 2),
             ),
             set(),
@@ -82,7 +82,7 @@ def test_a_row_is_not_called_never_produced_when(evidence: Evidence, instead: se
         pytest.param(
             evidence_of(
                 row(1),
-                sightings=[seen(IN_TOPIC, RecordLocation.ABORTED, 12), seen(IN_TOPIC, RecordLocation.PENDING, 25)],
+                lookup_hits=[seen(IN_TOPIC, RecordLocation.ABORTED, 12), seen(IN_TOPIC, RecordLocation.PENDING, 25)],
             ),
             set(),
             id="it was tried again beyond the cut",

@@ -103,7 +103,7 @@ def test_a_copy_of_an_event_of_an_earlier_cut_is_a_duplicate_too() -> None:
     again = evidence_of(
         event(12),
         direction=T2L,
-        sightings=[seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 3)],
+        lookup_hits=[seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 3)],
         out_of_order=(late_event(12),),
         out_of_order_count=1,
     )

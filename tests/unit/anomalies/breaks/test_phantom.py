@@ -14,13 +14,13 @@ class TestPlanted(PlantedCases):
             name=BreakClass.PHANTOM_IN_TOPIC,
             fires=evidence_of(event(11)),
             twin=evidence_of(
-                event(11), sightings=[seen(LEDGER, RecordLocation.PENDING, 1)]
+                event(11), lookup_hits=[seen(LEDGER, RecordLocation.PENDING, 1)]
             ),  # its row is behind the horizon
         ),
         Pair(
             name=BreakClass.PHANTOM_IN_LEDGER,
             fires=evidence_of(row(1), direction=T2L),
-            twin=evidence_of(row(1), direction=T2L, sightings=[seen(IN_TOPIC, RecordLocation.PENDING, 25)]),
+            twin=evidence_of(row(1), direction=T2L, lookup_hits=[seen(IN_TOPIC, RecordLocation.PENDING, 25)]),
         ),
     )
 

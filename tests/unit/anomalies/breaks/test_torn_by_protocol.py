@@ -25,7 +25,7 @@ def torn_here(*, aborted_epoch: int) -> Evidence:
     case = LegsCase(
         transaction_key="pay-1",
         seen={"payout": (1_000, "EUR", committed.item_id)},
-        sightings={
+        lookup_hits={
             "payout": (seen(IN_TOPIC, RecordLocation.SLICE, 11),),
             "fee": (seen(IN_TOPIC, RecordLocation.ABORTED, 4, topic="billing.fees"),),
         },
@@ -100,7 +100,7 @@ def of_two_legs(committed: LogRecord | None, *aborted: LogRecord) -> Evidence:
     case = LegsCase(
         transaction_key="pay-1",
         seen={"payment": (1_000, "EUR", PAYMENT.item_id)},
-        sightings={
+        lookup_hits={
             "payment": (seen(IN_TOPIC, RecordLocation.SLICE, 11, topic="billing.payments"),),
             "invoice": tuple(
                 seen(IN_TOPIC, RecordLocation.ABORTED, copy.order, topic="billing.invoices") for copy in invoices

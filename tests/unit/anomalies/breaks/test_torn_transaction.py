@@ -22,7 +22,9 @@ from tests.unit.in_memory_books import Books, classes_of, doubts_of
 
 def torn(*late: LookupHit) -> Evidence:
     """A payment whose payout leg is committed; what the log holds of its fee leg."""
-    case = LegsCase(transaction_key="pay-1", seen={"payout": (1_000, "EUR", ORIGINAL.item_id)}, sightings={"fee": late})
+    case = LegsCase(
+        transaction_key="pay-1", seen={"payout": (1_000, "EUR", ORIGINAL.item_id)}, lookup_hits={"fee": late}
+    )
     return evidence_of(contract=contract_of(legs={"payout": TOPIC, "fee": "billing.fees"}), incomplete=(case,))
 
 
@@ -60,10 +62,10 @@ def run(books: Books, **held: object) -> RunResult:
     return books.run(**held)
 
 
-def alone(**sightings: tuple[LookupHit, ...]) -> LegsCase:
+def alone(**lookup_hits: tuple[LookupHit, ...]) -> LegsCase:
     """A payment leg of this cut, and what a look-up saw of other legs."""
     seen_leg = {"payment": (1_000, "EUR", "topic:billing.payments:0:11")}
-    return LegsCase(transaction_key="pay-1", seen=seen_leg, sightings=sightings)
+    return LegsCase(transaction_key="pay-1", seen=seen_leg, lookup_hits=lookup_hits)
 
 
 def test_a_leg_is_absent_unless_this_cut_or_an_earlier_one_saw_it_committed() -> None:
@@ -300,7 +302,7 @@ def test_an_event_that_calls_its_leg_by_two_names_stands_for_neither_later() -> 
     """An item names its legs joined by +; what no contract can call a leg is not among them."""
     seen_leg = {"payment+invoice": (1_000, "EUR", "topic:billing.payments:0:11")}
     case = LegsCase(
-        transaction_key="pay-1", seen=seen_leg, sightings={"payment": (seen(IN_TOPIC, RecordLocation.SLICE, 11),)}
+        transaction_key="pay-1", seen=seen_leg, lookup_hits={"payment": (seen(IN_TOPIC, RecordLocation.SLICE, 11),)}
     )
     contract, waiting = contract_of(T2L, legs=LEGS), deadlines_of(now_utc=NOON)
     evidence = evidence_of(contract=contract, direction=T2L, incomplete=(case,), deadlines=waiting)

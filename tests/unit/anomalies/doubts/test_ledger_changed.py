@@ -68,7 +68,7 @@ def test_rows_that_went_were_deleted_or_updated_and_those_that_came_were_brought
 
 def test_a_row_that_stands_again_in_this_slice_was_updated_and_is_told_apart_from_a_deleted_one() -> None:
     moved = deadlines_of(rows_may_be_older=True)
-    again = evidence_of(row(1), sightings=[PAIRED_BEFORE], deadlines=moved, older_rows=38, older_rows_expected=40)
+    again = evidence_of(row(1), lookup_hits=[PAIRED_BEFORE], deadlines=moved, older_rows=38, older_rows_expected=40)
     (doubt,) = findings_of(ledger_rewritten, again)
     assert "1 row stood in this slice again, so updated, 1 row deleted, or updated where" in doubt.sentence
     assert doubt.details == {"older_rows": 38, "expected": 40, "updated_rows_seen": 1}
@@ -80,7 +80,7 @@ def test_a_row_that_stands_again_in_this_slice_was_updated_and_is_told_apart_fro
 def test_a_row_whose_event_was_never_read_is_not_taken_for_an_updated_one() -> None:
     before = seen(ItemSide.TOPIC, RecordLocation.BEFORE_BASELINE, 5)
     (doubt,) = findings_of(
-        ledger_rewritten, evidence_of(row(1), sightings=[before], older_rows=39, older_rows_expected=40)
+        ledger_rewritten, evidence_of(row(1), lookup_hits=[before], older_rows=39, older_rows_expected=40)
     )
     assert doubt.details["updated_rows_seen"] == 0
 

@@ -37,5 +37,5 @@ def test_two_empty_sides_pass_only_where_the_contract_allows_it_and_a_census_was
 def test_a_window_whose_only_rows_clear_open_items_is_not_empty() -> None:
     clears = evidence_of(event(11), carried=[item_of(row(1))], topic_rows=1, ledger_rows=0)
     assert found_in(clears) == {Notice.PAIRED_ACROSS_WINDOWS}
-    waits = evidence_of(event(11), sightings=[seen(LEDGER, RecordLocation.PENDING, 1)], topic_rows=1, ledger_rows=0)
+    waits = evidence_of(event(11), lookup_hits=[seen(LEDGER, RecordLocation.PENDING, 1)], topic_rows=1, ledger_rows=0)
     assert found_in(waits) == {Doubt.VACUOUS_RUN}

@@ -28,11 +28,11 @@ class TestPlanted(PlantedCases):
     )
 
 
-def read_by(isolation: str | None, *copies: Entry, aborted: int = 0, sightings: object = ()) -> list[NoticeFound]:
+def read_by(isolation: str | None, *copies: Entry, aborted: int = 0, lookup_hits: object = ()) -> list[NoticeFound]:
     ledger = {"connection": "ledger_billing", "table": "billing.payout", "consumer_isolation": isolation}
     census = replace(census_of(slice_of(10, 20)), aborted=aborted)
     evidence = evidence_of(
-        *copies, direction=T2L, contract=contract_of(T2L, ledger=ledger), census=(census,), sightings=sightings
+        *copies, direction=T2L, contract=contract_of(T2L, ledger=ledger), census=(census,), lookup_hits=lookup_hits
     )
     return list(findings_of(unfiltered_reader, evidence))
 
@@ -51,6 +51,8 @@ def test_a_reader_that_filters_or_that_nobody_declared_is_not(isolation: str | N
 
 
 def test_where_it_did_harm_the_break_says_so() -> None:
-    assert read_by("read_uncommitted", row(1), aborted=1, sightings=[seen(IN_TOPIC, RecordLocation.ABORTED, 12)]) == []
-    assert read_by("read_uncommitted", row(1), sightings=[seen(IN_TOPIC, RecordLocation.OPEN, 25)]) == []
+    assert (
+        read_by("read_uncommitted", row(1), aborted=1, lookup_hits=[seen(IN_TOPIC, RecordLocation.ABORTED, 12)]) == []
+    )
+    assert read_by("read_uncommitted", row(1), lookup_hits=[seen(IN_TOPIC, RecordLocation.OPEN, 25)]) == []
     assert len(read_by("read_uncommitted", row(1))) == 1
