@@ -19,7 +19,7 @@ from tallystick.alerting.alert import Alert, AlertAction
 from tallystick.compensation.plan import ExcludedBreak, Plan, PlanItem, action_id_of
 from tallystick.contract.alerts import Severity
 from tallystick.contract.contract import Contract, load_contract
-from tallystick.kafka_cluster.state import SURROUNDINGS, BrokerSettings, ClusterState, TopicSettings, UnreadExpiry
+from tallystick.kafka_cluster.state import CLUSTER_STATE, BrokerSettings, ClusterState, TopicSettings, UnreadExpiry
 from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
 from tallystick.model.finding_names import BreakClass, Doubt
@@ -204,7 +204,7 @@ def result_of(contract: Contract, n: int, end: datetime) -> RunResult:
             census=() if n == 0 else tuple(_census(contract, n)),
         ),
         digest=f"{n:064d}",
-        look_ups={"surroundings": SURROUNDINGS.dump_python(_surroundings(contract, end), mode="json", by_alias=True)},
+        look_ups={"surroundings": CLUSTER_STATE.dump_python(_cluster_state(contract, end), mode="json", by_alias=True)},
         lag=RunLag(
             topics=lags_of_pairs((topic, 40 * k) for topic in contract.topics for k in range(1, 9 + n)),
             grace=Grace(seconds=30),
@@ -365,7 +365,7 @@ def _held(contract: Contract) -> DoubtFound:
     )
 
 
-def _surroundings(contract: Contract, end: datetime) -> ClusterState:
+def _cluster_state(contract: Contract, end: datetime) -> ClusterState:
     settings = {"replication_factor": 3, "in_sync_replicas": 3, "min_insync_replicas": 2, "retention_bytes": -1}
     return ClusterState(
         topic_settings=tuple(

@@ -11,7 +11,7 @@ from tallystick.compensation.planning import make_plan
 from tallystick.connections.connections import Connections
 from tallystick.contract.contract import Contract
 from tallystick.executor.effects.source_rows import read_source_rows
-from tallystick.kafka_cluster.state import SURROUNDINGS, ClusterState
+from tallystick.kafka_cluster.state import CLUSTER_STATE, ClusterState
 from tallystick.ledger.postgres_connection import open_ledger
 from tallystick.model.stored_run import StoredRun
 from tallystick.store.plans.claim_store import NOT_OUTSTANDING
@@ -19,7 +19,7 @@ from tallystick.store.plans.plan_store import ActionState, StoredAction, open_ac
 from tallystick.store.runs.contract_store import require_same_books
 from tallystick.store.runs.loss_store import last_cut_with_offsets_lost, last_cut_with_rows_unread
 from tallystick.store.runs.outstanding_store import outstanding_breaks
-from tallystick.store.runs.run_history_store import surroundings_document
+from tallystick.store.runs.run_history_store import cluster_state_document
 from tallystick.store.runs.run_store import list_runs, read_run
 
 
@@ -104,8 +104,8 @@ def _draw(
         candidates,
         newest_doubts=newest.doubts,
         around=PlanContext(
-            planned=_read_surroundings(engine, contract, cut_n),
-            newest=_read_surroundings(engine, contract, newest.cut_n),
+            planned=_read_cluster_state(engine, contract, cut_n),
+            newest=_read_cluster_state(engine, contract, newest.cut_n),
         ),
         offsets_lost_at=last_cut_with_offsets_lost(engine, contract.name),
         rows_unread_at=last_cut_with_rows_unread(engine, contract.name),
@@ -124,7 +124,7 @@ def endable_transactions(engine: Engine, contract: Contract, run: StoredRun) -> 
     """Hanging transactions that a plan of this run may end, if a person agrees; the caps are not asked."""
     if contract.compensation is None or not contract.compensation.abort_hanging_transactions:
         return ()
-    around = _read_surroundings(engine, contract, run.cut.n)
+    around = _read_cluster_state(engine, contract, run.cut.n)
     return tuple(
         item
         for item in abort_items(contract.name, around, now_utc=run.now_utc)
@@ -132,5 +132,5 @@ def endable_transactions(engine: Engine, contract: Contract, run: StoredRun) -> 
     )
 
 
-def _read_surroundings(engine: Engine, contract: Contract, cut_n: int) -> ClusterState:
-    return SURROUNDINGS.validate_python(surroundings_document(engine, contract.name, cut_n))
+def _read_cluster_state(engine: Engine, contract: Contract, cut_n: int) -> ClusterState:
+    return CLUSTER_STATE.validate_python(cluster_state_document(engine, contract.name, cut_n))

@@ -256,5 +256,5 @@ class ClusterState:
         return {one.topic_partition: one for one in self.partitions_before}
 
 
-SURROUNDINGS = TypeAdapter(ClusterState)
+CLUSTER_STATE = TypeAdapter(ClusterState)
 """To JSON and back."""

@@ -94,15 +94,15 @@ def _stands_there(ack: AckedOffset, standing: LogRecord | None, now: PartitionSn
     return f"another event ({standing.outcome})"
 
 
-def without_compacted(lookup_hits: Iterable[LookupHit], surroundings: ClusterState) -> tuple[LookupHit, ...]:
+def without_compacted(lookup_hits: Iterable[LookupHit], cluster_state: ClusterState) -> tuple[LookupHit, ...]:
     """Take no loss as proven on compacted topics: they may drop acknowledged records."""
-    return tuple(_if_compacted(seen, surroundings) for seen in lookup_hits)
+    return tuple(_if_compacted(seen, cluster_state) for seen in lookup_hits)
 
 
-def _if_compacted(seen: LookupHit, surroundings: ClusterState) -> LookupHit:
+def _if_compacted(seen: LookupHit, cluster_state: ClusterState) -> LookupHit:
     if seen.place is not RecordLocation.LOST:
         return seen
-    settings = surroundings.settings_of(topic_of(seen.item_id))
+    settings = cluster_state.settings_of(topic_of(seen.item_id))
     if settings is None or not settings.compacts:
         return seen
     return replace(seen, place=RecordLocation.EXPIRED, detail={**seen.detail, "stands_there": "the topic compacts"})

@@ -54,7 +54,7 @@ from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 from tallystick.model.partner_lag import Grace
 from tallystick.pipeline.lookups import AtHand, LookUps, Questions, look_up
-from tallystick.pipeline.read_cluster_state import read_surroundings
+from tallystick.pipeline.read_cluster_state import read_cluster_state
 from tallystick.pipeline.run_history import RunHistory
 from tallystick.pipeline.sources import Sources
 from tallystick.store.plans.plan_store import known_repairs
@@ -116,7 +116,7 @@ class ScannedCut:
         """Repairs that the store knows of these; of a cut that is judged again, those that its first run knew."""
         if self.stored_look_ups is None:
             return repairs_by_id(known_repairs(self.engine, action_ids))
-        repairs = self.stored_look_ups.surroundings.repairs
+        repairs = self.stored_look_ups.cluster_state.repairs
         return None if repairs is None else repairs_by_id(repairs)
 
 
@@ -207,7 +207,7 @@ def locate(grouped: GroupedItems) -> LocatedItems:
     grace = grace_in_force(scanned.contract, past.clean_lags)
     new_copies_due_utc = cut.marked_at_utc + grace.duration
     look_ups = scanned.stored_look_ups or _first_look_ups(grouped, new_copies_due_utc)
-    around = look_ups.surroundings
+    around = look_ups.cluster_state
     known = _and_known(grouped.known, scanned.known_repairs(action_ids_of({}, look_ups.by_key)))
     believed = believed_rows(look_ups.by_key, known)
     return LocatedItems(
@@ -242,15 +242,15 @@ def _first_look_ups(grouped: GroupedItems, new_copies_due_utc: datetime) -> Look
         indexes=scanned.indexes,
     )
     look_ups = look_up(scanned.sides, cut, past, asked, at_hand)
-    around = read_surroundings(scanned.engine, scanned.sides, cut, past, partitions_before=scanned.partitions_before)
-    return replace(look_ups, surroundings=around, rows_beside=grouped.rows.beside)
+    around = read_cluster_state(scanned.engine, scanned.sides, cut, past, partitions_before=scanned.partitions_before)
+    return replace(look_ups, cluster_state=around, rows_beside=grouped.rows.beside)
 
 
 def set_deadlines(located: LocatedItems) -> DatedItems:
     """Say by when a partner must have come, and up to when each side has been read whole."""
     scanned, look_ups = located.grouped.scanned, located.look_ups
     contract, cut, past = scanned.contract, scanned.cut, scanned.past
-    around = look_ups.surroundings
+    around = look_ups.cluster_state
     lost_offsets = _lost_offsets(cut, past, located.grace, around, located.census)
     hiding = {part.offsets.topic for part in cut.topic_slices if around.may_hide_records(part.snapshot)}
     deadlines = Deadlines(
@@ -279,7 +279,7 @@ def pair(dated: DatedItems) -> PairedItems:
             replace(
                 case,
                 lookup_hits=without_compacted(
-                    located.believed.lookup_hits.get(case.match_key, ()), look_ups.surroundings
+                    located.believed.lookup_hits.get(case.match_key, ()), look_ups.cluster_state
                 ),
                 too_many=rows_too_many,
             ),
@@ -302,14 +302,14 @@ def attribute(paired: PairedItems) -> tuple[Evidence, LookUps]:
     located, deadlines = paired.dated.located, paired.dated.deadlines
     grouped, scanned = located.grouped, located.grouped.scanned
     sides, cut, past, scan = scanned.sides, scanned.cut, scanned.past, scanned.scan
-    look_ups, around = located.look_ups, located.look_ups.surroundings
+    look_ups, around = located.look_ups, located.look_ups.cluster_state
     spark_rows = {**scan.rows_by_partition, **scan.input_rows_by_partition}
     identities = _identities(paired)
     known = _and_known(located.known, scanned.known_repairs(action_ids_of(identities, {})))
     written = believed_records(identities, known)
     if scanned.stored_look_ups is None:
         around = replace(around, repairs=tuple(known[one] for one in sorted(known)) if known is not None else None)
-        look_ups = replace(look_ups, surroundings=around)
+        look_ups = replace(look_ups, cluster_state=around)
     evidence = Evidence(
         contract=scanned.contract,
         cut=cut,
@@ -341,7 +341,7 @@ def attribute(paired: PairedItems) -> tuple[Evidence, LookUps]:
 def _identities(paired: PairedItems) -> Mapping[str, LogRecord]:
     """Who wrote what is not simply matched, by item id; nobody knows of a topic that was created anew."""
     located, scanned = paired.dated.located, paired.dated.located.grouped.scanned
-    before = located.look_ups.surroundings.partitions_before
+    before = located.look_ups.cluster_state.partitions_before
     recreated = {one.topic for one in before if is_recreated(scanned.cut, one)}
     deadlines = paired.dated.deadlines
     wanted = origins_needed(scanned.contract, paired.outcomes, paired.legs, located.census, deadlines)

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from tallystick.kafka_cluster.open_transactions import read_open_transactions
-from tallystick.kafka_cluster.state import SURROUNDINGS, ClusterState
+from tallystick.kafka_cluster.state import CLUSTER_STATE, ClusterState
 from tallystick.kafka_log.header_cache import NO_HEADS, KeptHeads
 from tallystick.kafka_log.log_walk import Outcome
 from tallystick.kafka_log.record import LogRecord
@@ -75,7 +75,8 @@ class LookUps:
     """Cuts whose index of keys is not there, or not what their verdict names."""
     by_key: Mapping[str, tuple[LookupHit, ...]] = field(default_factory=dict)
     by_transaction: Mapping[str, Mapping[str, tuple[LookupHit, ...]]] = field(default_factory=dict)
-    surroundings: ClusterState = field(default_factory=ClusterState)
+    cluster_state: ClusterState = field(default_factory=ClusterState)
+    """Its key in the stored document is "surroundings", as in the verdicts of every release."""
     earlier_rows: EarlierRows | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -96,7 +97,7 @@ class LookUps:
                 key: {leg: [_seen_json(seen) for seen in found] for leg, found in sorted(legs.items())}
                 for key, legs in sorted(self.by_transaction.items())
             },
-            "surroundings": SURROUNDINGS.dump_python(self.surroundings, mode="json", by_alias=True),
+            "surroundings": CLUSTER_STATE.dump_python(self.cluster_state, mode="json", by_alias=True),
             "earlier_rows": self.earlier_rows.to_json() if self.earlier_rows else None,
         }
 
@@ -119,7 +120,7 @@ class LookUps:
                 key: {leg: tuple(map(_seen, found)) for leg, found in legs.items()}
                 for key, legs in document["by_transaction"].items()
             },
-            surroundings=SURROUNDINGS.validate_python(document.get("surroundings", {})),
+            cluster_state=CLUSTER_STATE.validate_python(document.get("surroundings", {})),
             earlier_rows=EarlierRows.from_json(document["earlier_rows"]) if document.get("earlier_rows") else None,
         )
 

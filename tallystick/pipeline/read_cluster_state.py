@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.cursor_progress import LOOK_BACK_CUTS, held_positions
 from tallystick.kafka_cluster.snapshot import read_clusters
-from tallystick.kafka_cluster.state import SURROUNDINGS, ClusterState, ExecutedAction, PositionSums
+from tallystick.kafka_cluster.state import CLUSTER_STATE, ClusterState, ExecutedAction, PositionSums
 from tallystick.model.cut import Cut, LedgerSnapshot, PartitionSnapshot, continues_history
 from tallystick.model.open_item import ItemState, OpenItem
 from tallystick.pipeline.run_history import RunHistory
@@ -16,15 +16,15 @@ from tallystick.pipeline.sources import Sources
 from tallystick.store.plans.plan_store import executed_actions
 from tallystick.store.runs.cut_store import read_cursor_positions
 from tallystick.store.runs.run_history_store import (
-    surroundings_document,
+    cluster_state_document,
 )
 
 
-def read_surroundings(
+def read_cluster_state(
     engine: Engine, sides: Sources, cut: Cut, past: RunHistory, *, partitions_before: tuple[PartitionSnapshot, ...]
 ) -> ClusterState:
     """Ask the cluster and the store what stands around the cut, once; each answer has a module of its own."""
-    earlier = SURROUNDINGS.validate_python(surroundings_document(engine, sides.contract.name, cut.n - 1))
+    earlier = CLUSTER_STATE.validate_python(cluster_state_document(engine, sides.contract.name, cut.n - 1))
     around = read_clusters(sides.clusters(), sides.contract, cut, partitions_before=partitions_before, earlier=earlier)
     held = [one.topic_partition for one in held_positions(cut)]
     return replace(

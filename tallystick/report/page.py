@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tallystick.contract.contract import Contract
 from tallystick.judging.allowed_oddities import LEGAL_ODDITIES_VERSION, Oddity, count_oddities
 from tallystick.kafka_cluster.config_check import PostureLine, posture
-from tallystick.kafka_cluster.state import SURROUNDINGS
+from tallystick.kafka_cluster.state import CLUSTER_STATE
 from tallystick.model.census_values import PartitionCensus
 from tallystick.model.direction import Direction
 from tallystick.model.findings import Stake, total_money
@@ -241,7 +241,7 @@ def posture_of(run: StoredRun, contract: Contract) -> tuple[PostureLine, ...]:
     """Return the config check by the settings that were stored with the verdict. A baseline has read none."""
     if run.cut.is_baseline:
         return ()
-    around = SURROUNDINGS.validate_python(run.result.look_ups.get("surroundings", {}))
+    around = CLUSTER_STATE.validate_python(run.result.look_ups.get("surroundings", {}))
     return posture(
         contract,
         topics=around.topic_settings,

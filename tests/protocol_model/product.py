@@ -128,7 +128,7 @@ _OUTSIDE: Mapping[Any, Sequence[str]] = {
     execute_plan: ("require_same_books", "read_plan", "requesters", "agreements", "open_actions", "spent_today"),
     draw_plan: (
         *("require_same_books", "open_actions", "spent_today", "read_run", "list_runs", "outstanding_breaks"),
-        *("surroundings_document", "last_cut_with_offsets_lost", "last_cut_with_rows_unread"),
+        *("cluster_state_document", "last_cut_with_offsets_lost", "last_cut_with_rows_unread"),
         *("open_ledger", "read_source_rows"),
     ),
     publish_repairs: ("ensure_progress_topic", "read_executor_key", "uuid"),

@@ -15,7 +15,7 @@ from tallystick.compensation.plan import CurrentRow, DailyUsage, Plan, PlanItem
 from tallystick.compensation.progress_record import ExecutorKey
 from tallystick.executor import progress_topic
 from tallystick.executor.effects import action_log, publish_events
-from tallystick.kafka_cluster.state import SURROUNDINGS, ClusterState
+from tallystick.kafka_cluster.state import CLUSTER_STATE, ClusterState
 from tallystick.kafka_log.committed_records import CommittedRecord
 from tallystick.kafka_log.record import ACTION_HEADER
 from tallystick.model.cut import JudgedPart, PartitionSnapshot
@@ -43,7 +43,7 @@ KEY = ExecutorKey(secret=b"of the model's store")
 CONNECTIONS: Any = SimpleNamespace(kafka=SimpleNamespace(for_confluent=dict), ledger_dsn="", poster_dsn=None)
 PARTIES: Mapping[str, str] = {PROGRESS_TOPIC: "progress", TOPIC: "events"}
 _STOPPED = SwitchSetting(contract=None, stopped=True, by="eve", because="", at_utc=NOON)
-_DOCUMENT = SURROUNDINGS.dump_python(ClusterState(), mode="json")
+_DOCUMENT = CLUSTER_STATE.dump_python(ClusterState(), mode="json")
 
 
 class Publisher:
@@ -135,7 +135,7 @@ class Walls:
         newest, lost = self.start.ask("list_runs")
         return [summary_of(newest, lost=lost)]
 
-    def surroundings_document(self, *_: object) -> Any:
+    def cluster_state_document(self, *_: object) -> Any:
         return _DOCUMENT
 
     def last_cut_with_offsets_lost(self, *_: object) -> int:

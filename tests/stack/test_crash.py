@@ -48,7 +48,7 @@ from tallystick.connections.connections import KafkaSettings
 from tallystick.contract.contract import load_contract
 from tallystick.kafka_cluster.open_transactions import read_open_transactions
 from tallystick.kafka_cluster.settings import read_broker_settings
-from tallystick.kafka_cluster.state import SURROUNDINGS, ClusterState
+from tallystick.kafka_cluster.state import CLUSTER_STATE, ClusterState
 from tallystick.kafka_log.committed_records import read_committed
 from tallystick.kafka_log.fetch import open_admin
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
@@ -240,7 +240,7 @@ def what_is_wrong(
 ) -> tuple[tuple[Break, ...], Any]:
     """The same as a run would say it: the breaks, and what stood around."""
     if kind is PlanKind.ABORT:
-        return (), surroundings(stack, runs)
+        return (), cluster_state(stack, runs)
     found = [
         replace(
             runs.missing(match_key, amount_minor=payment.amount_minor, currency=payment.currency),
@@ -251,7 +251,7 @@ def what_is_wrong(
     if kind is not PlanKind.REPUBLISH:
         of_kind, at = CLASSES[kind], places(stack, counted_partitions(kind, names))
         found = [replace(one, break_class=of_kind, evidence={"at": at[one.match_key]}) for one in found]
-    return tuple(found), SURROUNDINGS.dump_python(ClusterState(), mode="json", by_alias=True)
+    return tuple(found), CLUSTER_STATE.dump_python(ClusterState(), mode="json", by_alias=True)
 
 
 def topic_id_of(stack: LabStack, topic: str) -> str:
@@ -272,7 +272,7 @@ def places(stack: LabStack, partitions: Sequence[Partition]) -> dict[str, str]:
     }
 
 
-def surroundings(stack: LabStack, runs: Any) -> Any:
+def cluster_state(stack: LabStack, runs: Any) -> Any:
     """What hangs, as a run says it that has seen it first two hours before, which no time-out outlasts."""
     with open_admin(KafkaSettings({"bootstrap.servers": stack.bootstrap_servers})) as admin:
         settings = read_broker_settings(admin)
@@ -280,7 +280,7 @@ def surroundings(stack: LabStack, runs: Any) -> Any:
             admin, [part.topic_partition for part in read_topic_snapshot(admin, runs.contract.topics)]
         )
     around = all_hanging(hanging, settings, first_seen_utc=runs.cut(1).now_utc - timedelta(hours=2))
-    return SURROUNDINGS.dump_python(around, mode="json", by_alias=True)
+    return CLUSTER_STATE.dump_python(around, mode="json", by_alias=True)
 
 
 def test_each_event_stands_once_whatever_is_struck(play: Play) -> None:

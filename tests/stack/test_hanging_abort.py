@@ -28,7 +28,7 @@ from tallystick.executor.execute_plan import Execution
 from tallystick.kafka_cluster import open_transactions
 from tallystick.kafka_cluster.open_transactions import OpenTransaction, read_open_transactions
 from tallystick.kafka_cluster.settings import read_broker_settings
-from tallystick.kafka_cluster.state import SURROUNDINGS
+from tallystick.kafka_cluster.state import CLUSTER_STATE
 from tallystick.kafka_log.batch_header import Marker, coordinator_epoch
 from tallystick.kafka_log.fetch import BrokerUnreachable, fetcher, open_admin
 from tallystick.kafka_log.log_walk import walk_batches
@@ -117,7 +117,7 @@ def found_hanging(books: LiveBooks, *found: OpenTransaction) -> Plan:
         cut.n,
         verdict=Verdict.INCONCLUSIVE,
         doubts=(DoubtFound(doubt=Doubt.HANGING_TRANSACTION, sentence="It hangs.", details={}),),
-        look_ups={"surroundings": SURROUNDINGS.dump_python(around, mode="json", by_alias=True)},
+        look_ups={"surroundings": CLUSTER_STATE.dump_python(around, mode="json", by_alias=True)},
     )
     attempt = claim_attempt(books.store, books.contract.name, cut.n)
     commit_run(books.store, result, attempt=attempt, alerts=())

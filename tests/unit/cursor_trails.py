@@ -26,8 +26,8 @@ HOLDER = OpenTransaction(
 
 def held_trail(cursor: int, mark: int, *earlier: tuple[int, int], **around: object) -> Evidence:
     """One partition's trail: this cut, then those before it, oldest first, each as (cursor, mark)."""
-    surroundings = ClusterState(cursor_positions=positions_of(*earlier), open_transactions=(HOLDER,))
-    return evidence_of(cut=cut_of(slice_of(min(10, cursor), cursor, mark=mark), n=30), cluster=surroundings, **around)
+    cluster = ClusterState(cursor_positions=positions_of(*earlier), open_transactions=(HOLDER,))
+    return evidence_of(cut=cut_of(slice_of(min(10, cursor), cursor, mark=mark), n=30), cluster=cluster, **around)
 
 
 def progress_notices(evidence: Evidence) -> list[Notice]:

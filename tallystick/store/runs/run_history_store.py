@@ -139,7 +139,7 @@ def key_index_seed_before(engine: Engine, contract_name: str, n: int) -> int | N
     return found
 
 
-def surroundings_document(engine: Engine, contract_name: str, n: int) -> dict[str, Any]:
+def cluster_state_document(engine: Engine, contract_name: str, n: int) -> dict[str, Any]:
     """Return the cluster state that the run of cut n stored, as tallystick.kafka_cluster.state writes
     it; else empty.
     """

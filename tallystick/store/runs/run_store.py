@@ -120,12 +120,12 @@ def read_run(engine: Engine, contract_name: str, n: int) -> StoredRun | None:
 
 
 def read_run_head(engine: Engine, contract_name: str, n: int) -> StoredRun | None:
-    """The committed run of cut n without its breaks and items, and of its look-ups the surroundings only.
+    """The committed run of cut n without its breaks and items, and of its look-ups the cluster state only.
 
     So it costs the same whatever the run found; the breaks are counted by break_total.
     """
     columns = [column for column in verdict_table.columns if column.name != "look_ups"]
-    around = verdict_table.c.look_ups["surroundings"].label("surroundings")
+    around = verdict_table.c.look_ups["surroundings"].label("cluster_state")
     of_cut: Select[Any] = select(*columns, around).where(
         verdict_table.c.contract == contract_name, verdict_table.c.cut_n == n
     )
@@ -134,7 +134,7 @@ def read_run_head(engine: Engine, contract_name: str, n: int) -> StoredRun | Non
         if verdict is None:
             return None
         cut = connection.execute(select(cut_table).where(*_is_cut(contract_name, n))).one()
-        look_ups = {"surroundings": verdict.surroundings or {}}
+        look_ups = {"surroundings": verdict.cluster_state or {}}
         return _stored(connection, cut, verdict, breaks=(), items=(), look_ups=look_ups, standing=())
 
 

@@ -313,7 +313,7 @@ def key_index_seed_before(engine: Store, contract_name: str, n: int) -> int | No
     return next((index.seed for index in named if index is not None and index.seed is not None), None)
 
 
-def surroundings_document(engine: Store, contract_name: str, n: int) -> dict[str, Any]:
+def cluster_state_document(engine: Store, contract_name: str, n: int) -> dict[str, Any]:
     verdict = engine.of(contract_name).verdicts.get(n)
     return verdict.result.look_ups.get("surroundings") or {} if verdict else {}
 

@@ -1,4 +1,4 @@
-"""No command of these tests is coloured by its surroundings, and none finds an address in them."""
+"""No command of these tests is coloured by its environment, and none finds an address in them."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tallystick.contract.contract import Contract
 
 @pytest.fixture(autouse=True)
 def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No colours from the surroundings, and no address either."""
+    """No colours from the environment, and no address either."""
     for name in ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TALLYSTICK_STORE_DSN"):
         monkeypatch.delenv(name, raising=False)
 

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 from datetime import timedelta
 
 from tallystick.kafka_cluster.state import (
-    SURROUNDINGS,
+    CLUSTER_STATE,
     BatchFingerprint,
     BlockedEvents,
     BrokerSettings,
@@ -81,9 +81,9 @@ FULL = ClusterState(
 
 
 def test_it_goes_through_json_unchanged() -> None:
-    document = json.loads(json.dumps(SURROUNDINGS.dump_python(FULL, mode="json", by_alias=True)))
-    assert SURROUNDINGS.validate_python(document) == FULL
-    look_ups = LookUps(topic_settled_until_utc=None, ledger_settled_until_utc=None, older_rows=None, surroundings=FULL)
+    document = json.loads(json.dumps(CLUSTER_STATE.dump_python(FULL, mode="json", by_alias=True)))
+    assert CLUSTER_STATE.validate_python(document) == FULL
+    look_ups = LookUps(topic_settled_until_utc=None, ledger_settled_until_utc=None, older_rows=None, cluster_state=FULL)
     assert LookUps.from_json(json.loads(json.dumps(look_ups.to_json()))) == look_ups
 
 
@@ -92,7 +92,7 @@ def test_every_part_but_actions_and_repairs_is_tried() -> None:
 
 
 def test_what_an_older_run_did_not_keep_is_empty() -> None:
-    assert SURROUNDINGS.validate_python({}) == ClusterState()
+    assert CLUSTER_STATE.validate_python({}) == ClusterState()
 
 
 def test_a_topic_whose_settings_nobody_may_describe_is_taken_not_to_compact() -> None:

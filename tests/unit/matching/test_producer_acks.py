@@ -126,7 +126,7 @@ def configured(cleanup_policy: str) -> ClusterState:
 
 
 @pytest.mark.parametrize(
-    ("surroundings", "place"),
+    ("cluster_state", "place"),
     [
         (ClusterState(), RecordLocation.LOST),
         (configured("delete"), RecordLocation.LOST),
@@ -134,7 +134,7 @@ def configured(cleanup_policy: str) -> ClusterState:
         (configured("compact,delete"), RecordLocation.EXPIRED),
     ],
 )
-def test_on_a_topic_that_compacts_no_receipt_proves_a_loss(surroundings: ClusterState, place: RecordLocation) -> None:
+def test_on_a_topic_that_compacts_no_receipt_proves_a_loss(cluster_state: ClusterState, place: RecordLocation) -> None:
     beside = seen(IN_TOPIC, RecordLocation.ABORTED, 13)
-    lost, other = without_compacted([seen(IN_TOPIC, RecordLocation.LOST, 12), beside], surroundings)
+    lost, other = without_compacted([seen(IN_TOPIC, RecordLocation.LOST, 12), beside], cluster_state)
     assert (lost.place, other) == (place, beside)

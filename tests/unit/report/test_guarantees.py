@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.config_check import CheckResult
-from tallystick.kafka_cluster.state import SURROUNDINGS, ClusterState, TopicSettings
+from tallystick.kafka_cluster.state import CLUSTER_STATE, ClusterState, TopicSettings
 from tallystick.model.run_result import IndexFile, KeyIndex
 from tallystick.model.stored_run import StoredRun
 from tallystick.report.guarantees import guarantees
@@ -78,7 +78,7 @@ def test_the_posture_is_told_by_the_settings_that_the_run_stored(matched_run: St
         message_timestamp_type="CreateTime",
     )
     look_ups = {
-        "surroundings": SURROUNDINGS.dump_python(ClusterState(topic_settings=(read,)), mode="json", by_alias=True)
+        "surroundings": CLUSTER_STATE.dump_python(ClusterState(topic_settings=(read,)), mode="json", by_alias=True)
     }
     run = replace(matched_run, result=replace(matched_run.result, look_ups=look_ups))
     standings = {

@@ -60,10 +60,10 @@ PREPARED = replace(LIVE, timeout_ms=2**31 - 1)
 
 
 def held(*open_transactions: OpenTransaction, mark: int = 27, **around: object) -> Evidence:
-    surroundings = ClusterState(broker_settings=SETTINGS, open_transactions=open_transactions)
+    cluster = ClusterState(broker_settings=SETTINGS, open_transactions=open_transactions)
     return evidence_of(
         cut=cut_of(slice_of(10, 20, mark=mark)),
-        cluster=replace(surroundings, **around),  # type: ignore[arg-type]
+        cluster=replace(cluster, **around),  # type: ignore[arg-type]
     )
 
 

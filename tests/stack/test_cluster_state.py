@@ -243,4 +243,4 @@ def _doubt(run: StoredRun, doubt: Doubt) -> DoubtFound:
 
 
 def _around(run: StoredRun) -> ClusterState:
-    return LookUps.from_json(run.result.look_ups).surroundings
+    return LookUps.from_json(run.result.look_ups).cluster_state
