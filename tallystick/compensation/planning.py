@@ -188,7 +188,7 @@ def _row_fault(rules: CompensationRules, candidate: Candidate, place: str) -> st
     if found.break_class in POSTABLE:
         return f"the ledger has {len(rows)} rows of its key, expected none" if rows else None
     if found.break_class in COUNTERPOSTABLE:
-        return _row_too_many_fault(found, rows, place)
+        return _surplus_row_fault(found, rows, place)
     if len(rows) != 1:
         return f"the ledger has {len(rows)} rows of its key, expected 1"
     expected = found.match_key, found.transaction_key, found.leg, found.amount_minor, found.currency
@@ -201,7 +201,7 @@ def _row_fault(rules: CompensationRules, candidate: Candidate, place: str) -> st
 _ID_NOT_ITS_OWN = "another row of its key has its row id, so no row can name it as the one that is taken back"
 
 
-def _row_too_many_fault(found: Break, rows: Sequence[CurrentRow], place: str) -> str | None:
+def _surplus_row_fault(found: Break, rows: Sequence[CurrentRow], place: str) -> str | None:
     row = next((current for current in rows if ledger_item_id(current.row_id) == place), None)
     if row is None and any(ledger_item_id(current.row_id) == row_item_id(place) for current in rows):
         return _ID_NOT_ITS_OWN

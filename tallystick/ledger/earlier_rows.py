@@ -42,7 +42,7 @@ class Place:
     row_ids: tuple[str, ...] = ()
 
     @property
-    def too_many(self) -> int:
+    def surplus(self) -> int:
         return max(0, self.now - self.expected)
 
     @property
@@ -53,7 +53,7 @@ class Place:
     @property
     def to_name(self) -> int:
         """How many of its newest rows are worth naming."""
-        return NAMED_MAX if self.says_otherwise else self.too_many
+        return NAMED_MAX if self.says_otherwise else self.surplus
 
     @property
     def gone(self) -> int:

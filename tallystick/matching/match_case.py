@@ -82,14 +82,14 @@ class Entry:
 class MatchGroup:
     """All known copies of one key that is not simply one event and one equal row of this cut.
 
-    too_many: rows that earlier runs judged one too many, where a row that is written anew comes again: it may be what
+    surplus_rows: rows that earlier runs judged a surplus, where a row that is written anew comes again: it may be what
     they repeat, so they are not what it repeats.
     """
 
     match_key: str
     copies: tuple[Entry, ...]
     lookup_hits: tuple[LookupHit, ...] = ()
-    too_many: frozenset[str] = frozenset()
+    surplus_rows: frozenset[str] = frozenset()
 
     def side(self, side: ItemSide) -> tuple[Entry, ...]:
         """Return the copies of one side, as the cuts saw them: carried ones first, the oldest cut's first, in log or

@@ -176,7 +176,7 @@ def _belongs_to_an_older_pair(case: MatchGroup, extras: Collection[str], *, foll
 
     Where the origin is one too many itself, its follower is its own, and nothing more is said of it.
     """
-    there = case.places(follower, without=case.too_many) & _READ_BEFORE
+    there = case.places(follower, without=case.surplus_rows) & _READ_BEFORE
     if not there:
         return lambda origin, other: False
     return lambda origin, other: origin.carried is None and other.carried is None and origin.item_id not in extras
@@ -209,7 +209,7 @@ def _was_consumed(case: MatchGroup, side: ItemSide) -> bool:
     before the cut, before the baseline too, is the first. A row that stands alone is no second one: an UPDATE wrote it
     anew, under its row id. The log forgets, so for an event its row will do, once a cut has read it.
     """
-    if case.places(side, without=case.too_many) & _READ_BEFORE:
+    if case.places(side, without=case.surplus_rows) & _READ_BEFORE:
         return True
     return side is ItemSide.TOPIC and RecordLocation.EARLIER_SLICE in case.places(ItemSide.LEDGER)
 
@@ -219,7 +219,7 @@ def _extra_origins(case: MatchGroup, origins: tuple[Entry, ...], origin: ItemSid
     new = [copy for copy in origins if copy.carried is None]
     if not new:
         return ()
-    carried = [copy for copy in origins if copy.carried is not None and copy.item_id not in case.too_many]
+    carried = [copy for copy in origins if copy.carried is not None and copy.item_id not in case.surplus_rows]
     has_first = bool(carried) or _was_consumed(case, origin)
     return tuple(new if has_first else new[1:])
 

@@ -104,9 +104,9 @@ def idle_reversal(case: MatchGroup, copy: Entry, followers: tuple[Entry, ...]) -
     )
 
 
-def possible_reversals(cases: Iterable[MatchGroup], too_many: Iterable[OpenItem]) -> frozenset[str]:
+def possible_reversals(cases: Iterable[MatchGroup], surplus_items: Iterable[OpenItem]) -> frozenset[str]:
     """Return item ids of the new events whose key has a surplus copy: only the log knows whether they take one back."""
-    keys = {item.match_key for item in too_many if item.side is ItemSide.TOPIC}
+    keys = {item.match_key for item in surplus_items if item.side is ItemSide.TOPIC}
     return frozenset(
         copy.item_id
         for case in cases
@@ -117,24 +117,24 @@ def possible_reversals(cases: Iterable[MatchGroup], too_many: Iterable[OpenItem]
 
 
 def with_reversals(
-    cases: Iterable[MatchGroup], records: Mapping[str, LogRecord], too_many: Mapping[str, OpenItem]
+    cases: Iterable[MatchGroup], records: Mapping[str, LogRecord], surplus_items: Mapping[str, OpenItem]
 ) -> tuple[MatchGroup, ...]:
     """Return the same cases; an event that takes another one back names it, and stands beside it.
 
-    records, too_many: by item id.
+    records, surplus_items: by item id.
     """
-    return tuple(_with_what_it_reverses(case, records, too_many) for case in cases)
+    return tuple(_with_what_it_reverses(case, records, surplus_items) for case in cases)
 
 
 def _with_what_it_reverses(
-    case: MatchGroup, records: Mapping[str, LogRecord], too_many: Mapping[str, OpenItem]
+    case: MatchGroup, records: Mapping[str, LogRecord], surplus_items: Mapping[str, OpenItem]
 ) -> MatchGroup:
     if not any(copy.item_id in records for copy in case.copies):
         return case
     copies = [_naming_what_it_reverses(copy, records.get(copy.item_id)) for copy in case.copies]
     known = {copy.item_id for copy in copies}
-    named = sorted({copy.reverses for copy in copies if copy.reverses in too_many} - known)
-    beside = [copy_of_item(too_many[item_id], ignore_case=False) for item_id in named]
+    named = sorted({copy.reverses for copy in copies if copy.reverses in surplus_items} - known)
+    beside = [copy_of_item(surplus_items[item_id], ignore_case=False) for item_id in named]
     return replace(case, copies=(*copies, *(copy for copy in beside if copy.match_key == case.match_key)))
 
 
@@ -145,18 +145,18 @@ def _naming_what_it_reverses(copy: Entry, record: LogRecord | None) -> Entry:
 
 
 def with_row_reversals(
-    cases: Iterable[MatchGroup], lookup_hits: Mapping[str, Sequence[LookupHit]], too_many: Iterable[OpenItem]
+    cases: Iterable[MatchGroup], lookup_hits: Mapping[str, Sequence[LookupHit]], surplus_items: Iterable[OpenItem]
 ) -> tuple[MatchGroup, ...]:
     """Return the same cases; a row names what it takes back and what wrote it, beside the surplus rows.
 
     lookup_hits: by match key; all that is known of the rows.
     """
     extra: dict[str, list[OpenItem]] = {}
-    for item in too_many:
+    for item in surplus_items:
         if item.side is ItemSide.LEDGER:
             extra.setdefault(item.match_key, []).append(item)
     return tuple(
-        _with_rows_too_many(
+        _with_surplus_rows(
             _with_what_rows_say(case, lookup_hits.get(case.match_key, ())), extra.get(case.match_key, ())
         )
         for case in cases
@@ -186,7 +186,7 @@ def _with_what_rows_say(case: MatchGroup, lookup_hits: Sequence[LookupHit]) -> M
     )
 
 
-def _with_rows_too_many(case: MatchGroup, items: Sequence[OpenItem]) -> MatchGroup:
+def _with_surplus_rows(case: MatchGroup, items: Sequence[OpenItem]) -> MatchGroup:
     if not items or not any(copy.reverses and copy.carried is None for copy in case.side(ItemSide.LEDGER)):
         return case
     known = {copy.item_id for copy in case.copies}

@@ -128,8 +128,8 @@ class GroupedItems:
     groups: tuple[MatchGroup, ...]
     legs: tuple[LegsCase, ...]
     rows: _Rows
-    too_many: Mapping[str, OpenItem]
-    """By item id: what earlier runs judged one too many."""
+    surplus_items: Mapping[str, OpenItem]
+    """By item id: copies that earlier runs judged a surplus."""
     heads: KeptHeads
     reversing: Believed
     known: Repairs
@@ -180,8 +180,8 @@ def group(scanned: ScannedCut) -> GroupedItems:
     contract, cut, past, scan = scanned.contract, scanned.cut, scanned.past, scanned.scan
     rows = _tell_rows_apart(scanned.engine, scanned.sides, cut, past, scan, scanned.stored_look_ups)
     groups = group_by_key(rows.copies, rows.items, ignore_case=contract.currency_case == "ignored")
-    too_many = {item.item_id: item for item in (*past.carried, *past.too_many) if may_be_taken_back(item)}
-    asked = possible_reversals(groups, too_many.values())
+    surplus_items = {item.item_id: item for item in (*past.carried, *past.surplus_items) if may_be_taken_back(item)}
+    asked = possible_reversals(groups, surplus_items.values())
     heads = KeptHeads(of=scan.heads, fetch_one=scanned.sides.fetcher(fetch_bytes=1))
     records = read_identities(scanned.sides.fetcher(), asked, contract.event_on, scan.log_records, heads)
     known = scanned.known_repairs(action_ids_of(records, {}))
@@ -191,10 +191,10 @@ def group(scanned: ScannedCut) -> GroupedItems:
     keys = {case.transaction_key for case in legs}
     return GroupedItems(
         scanned=scanned,
-        groups=with_reversals(groups, reversing.records, too_many),
+        groups=with_reversals(groups, reversing.records, surplus_items),
         legs=not_judged_before(legs, transactions_judged_before(scanned.engine, cut.contract, cut.n, keys)),
         rows=rows,
-        too_many=too_many,
+        surplus_items=surplus_items,
         heads=heads,
         reversing=reversing,
         known=known,
@@ -212,7 +212,7 @@ def locate(grouped: GroupedItems) -> LocatedItems:
     believed = believed_rows(look_ups.by_key, known)
     return LocatedItems(
         grouped=grouped,
-        groups=with_row_reversals(grouped.groups, believed.lookup_hits, grouped.too_many.values()),
+        groups=with_row_reversals(grouped.groups, believed.lookup_hits, grouped.surplus_items.values()),
         look_ups=look_ups,
         believed=believed,
         known=known,
@@ -271,9 +271,7 @@ def pair(dated: DatedItems) -> PairedItems:
     """Pair each group, and find the business transactions that lack a leg."""
     located, scanned = dated.located, dated.located.grouped.scanned
     contract, look_ups = scanned.contract, located.look_ups
-    rows_too_many = (
-        _rows_too_many(scanned.engine, scanned.cut, look_ups) if contract.ledger.by_xmin else frozenset[str]()
-    )
+    surplus_rows = _surplus_rows(scanned.engine, scanned.cut, look_ups) if contract.ledger.by_xmin else frozenset[str]()
     outcomes = tuple(
         pair_key(
             replace(
@@ -281,7 +279,7 @@ def pair(dated: DatedItems) -> PairedItems:
                 lookup_hits=without_compacted(
                     located.believed.lookup_hits.get(case.match_key, ()), look_ups.cluster_state
                 ),
-                too_many=rows_too_many,
+                surplus_rows=surplus_rows,
             ),
             direction=contract.direction,
             deadlines=dated.deadlines,
@@ -436,7 +434,7 @@ def _tell_rows_apart(
     rows = {copy.item_id for copy in scan.copies if copy.side is ItemSide.LEDGER} - known
     judged = {item.item_id: item for item in judged_items_as_of(engine, cut.contract, cut.n, rows)}
     if ids_repeat:
-        judged |= {item.item_id: item for item in past.too_many if item.side is ItemSide.LEDGER}
+        judged |= {item.item_id: item for item in past.surplus_items if item.side is ItemSide.LEDGER}
     items = (*past.carried, *judged.values())
     of_rows = items_of_rows(items, scan.copies, ids_repeat=ids_repeat)
     beside = stored.rows_beside if stored else _rows_beside(sides, cut, scan, of_rows)
@@ -468,8 +466,8 @@ def _rows_beside(
     return tuple(sorted(standing_beside(of_rows, scan.copies, rows)))
 
 
-def _rows_too_many(engine: Engine, cut: Cut, look_ups: LookUps) -> frozenset[str]:
-    """Which of the rows that were looked up earlier runs judged one too many, written off since or not."""
+def _surplus_rows(engine: Engine, cut: Cut, look_ups: LookUps) -> frozenset[str]:
+    """Return those of the looked-up rows that earlier runs judged a surplus, written off since or not."""
     rows = {seen.item_id for found in look_ups.by_key.values() for seen in found if seen.side is ItemSide.LEDGER}
     judged = judged_items_as_of(engine, cut.contract, cut.n, rows)
     return frozenset(item.item_id for item in judged if may_be_taken_back(item))

@@ -30,7 +30,7 @@ def read_cluster_state(
     return replace(
         around,
         server_proofs=sides.server_proofs,
-        actions=_actions(engine, sides.contract, (*past.carried, *past.too_many)),
+        actions=_actions(engine, sides.contract, (*past.carried, *past.surplus_items)),
         cursor_positions=read_cursor_positions(engine, sides.contract.name, held, before=cut.n, cuts=LOOK_BACK_CUTS)
         if held
         else (),

@@ -43,8 +43,8 @@ class RunHistory:
     """What MATCHED runs just before this one measured."""
     closed: tuple[Cut, ...] = ()
     """Earlier cuts that a person closed, so that nobody has read them."""
-    too_many: tuple[OpenItem, ...] = ()
-    """Copies that are one too many, and that nothing but a reversal ends: no part of the pairing."""
+    surplus_items: tuple[OpenItem, ...] = ()
+    """Surplus copies, which nothing but a reversal ends: no part of the pairing."""
 
 
 def read_history(engine: Engine, contract: Contract, cut: Cut, carried: tuple[OpenItem, ...]) -> RunHistory:
@@ -63,7 +63,7 @@ def read_history(engine: Engine, contract: Contract, cut: Cut, carried: tuple[Op
         rows_moved_below=moved_below(engine, contract.name, cut.n - 1),
         clean_lags=lags_of_clean_runs(engine, contract.name, cut.n),
         closed=closed_cuts_before(engine, contract.name, cut.n),
-        too_many=surplus_items_as_of(engine, contract.name, cut.n),
+        surplus_items=surplus_items_as_of(engine, contract.name, cut.n),
     )
 
 

@@ -253,7 +253,7 @@ class Books:
                 deadlines=deadlines,
                 legs=self.legs,
             )
-            for case in with_row_reversals(group_by_key(copies, carried), look_ups.by_key, self._too_many(cut.n))
+            for case in with_row_reversals(group_by_key(copies, carried), look_ups.by_key, self._surplus_items(cut.n))
         )
         legs = group_by_transaction(self._incomplete(readable), carried) if len(self.legs) > 1 else ()
         judged = {item.transaction_key for item in self._newest_items(cut.n) if item.side is ItemSide.LEGS}
@@ -410,8 +410,8 @@ class Books:
             if item.state is ItemState.OPEN or (item.pairable and item.state is not ItemState.CLEARED)
         )
 
-    def _too_many(self, n: int) -> tuple[OpenItem, ...]:
-        """As `run_store.items_too_many_as_of` has it."""
+    def _surplus_items(self, n: int) -> tuple[OpenItem, ...]:
+        """As `open_item_store.surplus_items_as_of` has it."""
         return tuple(item for item in self._newest_items(n) if may_be_taken_back(item))
 
     def _newest_items(self, n: int) -> Iterable[OpenItem]:

@@ -54,7 +54,7 @@ def _rows_out_of_place(contract: Contract, looked_up: LookedUp) -> Iterator[Doub
     """Count rows that no cut reads, and rows that are gone. By written_xid the owner's column says a row's place."""
     archived = contract.ledger.earlier_rows == "archived"
     places = [one for one in looked_up.rows_out_of_place if not (archived and one.gone)]
-    said = [unread_sentence(places)] if any(one.too_many for one in places) else []
+    said = [unread_sentence(places)] if any(one.surplus for one in places) else []
     said += [gone_sentence(places)] if any(one.gone for one in places) else []
     said += [changed_sentence(places)] if any(one.says_otherwise for one in places) else []
     if said:

@@ -15,10 +15,10 @@ _TEXTS = {
 
 def unread_sentence(places: Iterable[Place]) -> str:
     """Say that no cut reads some rows: they have no id, or not that of the transaction that wrote them."""
-    found = [place for place in places if place.too_many]
-    rows = sum(place.too_many for place in found)
+    found = [place for place in places if place.surplus]
+    rows = sum(place.surplus for place in found)
     told = [
-        f"{place.too_many} {_place(place)} (newest row ids there: {_named(place)})" for place in found[:_PLACES_TOLD]
+        f"{place.surplus} {_place(place)} (newest row ids there: {_named(place)})" for place in found[:_PLACES_TOLD]
     ]
     return (
         f"{counted(rows, 'row')} came where no cut reads them: {'; '.join(told)}{_and_more(found)}. What they lack on "
@@ -54,7 +54,7 @@ def _and_more(found: list[Place]) -> str:
 
 
 def _named(place: Place) -> str:
-    return ", ".join(place.row_ids) + ", ..." * (place.too_many > len(place.row_ids))
+    return ", ".join(place.row_ids) + ", ..." * (place.surplus > len(place.row_ids))
 
 
 def _place(place: Place) -> str:

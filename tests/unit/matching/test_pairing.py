@@ -143,12 +143,12 @@ def test_a_key_that_stands_twice_in_the_ledger_is_doubled_whoever_has_read_the_f
 
 def test_a_row_written_anew_beside_the_one_that_repeats_it_is_no_second_duplicate() -> None:
     beside = [seen(LEDGER, RecordLocation.EARLIER_SLICE, 2), seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 5)]
-    case = replace(case_of(row(1), lookup_hits=beside), too_many=frozenset({"ledger:2"}))
+    case = replace(case_of(row(1), lookup_hits=beside), surplus_rows=frozenset({"ledger:2"}))
     for direction in (L2T, T2L):
         (residue,) = pair_key(case, direction=direction, deadlines=deadlines_of(rows_may_be_older=True)).residues
         assert residue.fate is MatchStatus.UNDECIDABLE
         (residue,) = pair_key(
-            replace(case, too_many=frozenset()), direction=direction, deadlines=deadlines_of()
+            replace(case, surplus_rows=frozenset()), direction=direction, deadlines=deadlines_of()
         ).residues
         assert residue.fate is MatchStatus.EXTRA
 
