@@ -273,16 +273,16 @@ def judge_cut(
         by_log = reads_log(contract)
         census = None if by_log else beside.submit(take_cut_census, sides, cut, announce_figures)
         announce("scanning", offsets=sum(len(part.readable) for part in cut.topic_slices))
-        known = {item.match_key for item in past.carried}
+        keys_to_include = {item.match_key for item in past.carried}
         indexes = None
         if stored_look_ups is not None:
-            known |= set(stored_look_ups.by_key)
+            keys_to_include |= set(stored_look_ups.by_key)
         else:
             indexes = open_indexes(engine, contract, cut, artifacts_folder())
         scan, counted = scan_cut(
             engine,
             CutToScan(contract=contract, connections=connections, cut=cut, previous=past.previous),
-            known=known,
+            keys_to_include=keys_to_include,
             by_log=by_log,
             on_progress=announce_figures,
             indexes=indexes,

@@ -158,7 +158,7 @@ def scan_cut(
     engine: Engine,
     asked: CutToScan,
     *,
-    known: Collection[str],
+    keys_to_include: Collection[str],
     by_log: bool,
     on_progress: OnProgress,
     indexes: ReadableIndexes | None = None,
@@ -166,10 +166,10 @@ def scan_cut(
 ) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
     """Read and match. by_log: as `reads_log` says; only then the census comes with it. on_progress: told each step.
 
-    known: keys that come home whatever they look like. indexes: of earlier cuts, to know what comes again. index_to:
+    keys_to_include: keys whose copies are all collected. indexes: of earlier cuts, to know what comes again. index_to:
     where this cut's goes; None writes and asks none.
     """
-    contract, connections, cut, keys = asked.contract, asked.connections, asked.cut, set(known)
+    contract, connections, cut, keys = asked.contract, asked.connections, asked.cut, set(keys_to_include)
     spark = _open_session(f"tallystick {asked.seed}")
     with open_ledger_of(engine, contract, connections) as ledger:
         described = ledger.describe()
@@ -251,7 +251,7 @@ def _scan_log(
     spark: SparkSession,
     asked: CutToScan,
     sides: Sides,
-    known: Collection[str],
+    keys_to_include: Collection[str],
     on_progress: OnProgress,
     index_to: IndexPlan | None,
 ) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
@@ -284,7 +284,7 @@ def _scan_log(
     with as_raised_in_the_task(), ThreadPoolExecutor(1) as beside, _telling_how_far(log.counted, of, on_progress):
         by_client = beside.submit(read_again, spark, kafka, sample)
         repeated = partial(read_before, index_to) if index_to else None
-        read = _by_hash(asked, log, rows, sides, known, repeated)
+        read = _by_hash(asked, log, rows, sides, keys_to_include, repeated)
         again = by_client.result()
         whole = {part.topic_partition for part in sample if part in again.ranges}
         ours = {part: read.seen.get(part, NOTHING_SEEN) if part in whole else seen for part, seen in again.ours.items()}
@@ -338,7 +338,7 @@ def _by_hash(
     topic: TopicSource,
     rows: LedgerSource,
     sides: Sides,
-    known: Collection[str],
+    keys_to_include: Collection[str],
     repeated: Callable[[int], Places] | None = None,
 ) -> HashScan:
     return scan_by_hash(
@@ -346,7 +346,7 @@ def _by_hash(
         rows,
         Canaries(events=sides.topic.planted, rows=sides.ledger.planted),
         legs=asked.contract.legs,
-        known_elsewhere=known,
+        keys_to_include=keys_to_include,
         offsets=sum(len(part.readable) for part in asked.topic_slices),
         possible_ms=asked.possible_ms,
         lag_of=asked.lag_of,
@@ -357,22 +357,22 @@ def _by_hash(
 def _scan(
     asked: CutToScan,
     sides: Sides,
-    known: Collection[str],
+    keys_to_include: Collection[str],
     inputs: DataFrame | None,
     index_to: IndexPlan | None,
 ) -> SliceScan:
     """By Kafka's client; by hash where that gives the same answers, else pair by pair."""
     if index_to is not None and inputs is None:
         sides = replace(sides, topic=replace(sides.topic, reading=sides.topic.read.persist))
-        known = {*known, *keys_read_before(sides.topic.read, index_to)}
+        keys_to_include = {*keys_to_include, *keys_read_before(sides.topic.read, index_to)}
     if matches_by_hash(asked.contract):
         parsed = ParsedEvents(events=sides.topic.read, legs=asked.contract.legs)
-        return _by_hash(asked, parsed, sides.parsed_rows(), sides, known).scan
+        return _by_hash(asked, parsed, sides.parsed_rows(), sides, keys_to_include).scan
     return scan_slices(
         sides.topic.all,
         sides.ledger.all,
         legs=asked.contract.legs,
-        known_elsewhere=known,
+        keys_to_include=keys_to_include,
         ignore_case=asked.contract.currency_case == "ignored",
         possible_ms=asked.possible_ms,
         lag_of=asked.lag_of,

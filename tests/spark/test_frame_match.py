@@ -42,11 +42,11 @@ def scan_of(
     events: Sequence[Event],
     rows: Sequence[LedgerRow],
     *,
-    known: Iterable[str] = ("known",),
+    keys_to_include: Iterable[str] = ("known",),
     **asked: Any,
 ) -> SliceScan:
     topic, ledger = frames(spark, events, rows)
-    return scan_slices(topic, ledger, legs=LEGS, known_elsewhere=set(known), **asked)
+    return scan_slices(topic, ledger, legs=LEGS, keys_to_include=set(keys_to_include), **asked)
 
 
 def home(scan: SliceScan, key: str) -> list[str]:
@@ -150,7 +150,7 @@ def test_an_equal_pair_comes_home_where_its_event_names_a_leg_of_another_topic(s
     )
     keys = ("wrong leg", "right leg", "no leg of the contract", "wrong topic")
     rows = tuple(row(number, key) for number, key in enumerate(keys))
-    found = scan_of(spark, events, rows, known=())
+    found = scan_of(spark, events, rows, keys_to_include=())
     assert {copy.match_key for copy in found.copies} == {"wrong leg", "wrong topic"}
     assert (len(found.copies), found.matched_rows) == (4, 2)
 
@@ -181,7 +181,7 @@ ROWS_IN_CASES = (
 
 
 def test_currencies_that_differ_in_case_are_equal_and_counted_where_the_contract_says_so(spark: SparkSession) -> None:
-    ignored = scan_of(spark, IN_CASES, ROWS_IN_CASES, known=(), ignore_case=True)
+    ignored = scan_of(spark, IN_CASES, ROWS_IN_CASES, keys_to_include=(), ignore_case=True)
     assert {copy.match_key for copy in ignored.copies} == {"another currency", "another amount", "twice"}
     assert {copy.currency for copy in ignored.copies} == {"EUR", "USD"}
     assert (ignored.matched_rows, ignored.matched_money) == (5, {"EUR": 5_000, "USD": 0})
@@ -189,7 +189,7 @@ def test_currencies_that_differ_in_case_are_equal_and_counted_where_the_contract
 
 
 def test_they_are_other_currencies_where_it_does_not(spark: SparkSession) -> None:
-    exact = scan_of(spark, IN_CASES, ROWS_IN_CASES, known=())
+    exact = scan_of(spark, IN_CASES, ROWS_IN_CASES, keys_to_include=())
     assert exact.matched_rows == 2
     assert {copy.match_key for copy in exact.copies} >= {"event lower", "row lower", "both odd"}
     assert exact.differently_written == 0
@@ -210,7 +210,7 @@ def ordered_scan(spark: SparkSession, events: Sequence[Event], *, partitions: in
     topic = spark.createDataFrame(list(events), f"{_TOPIC}, ordering_key string, sequence long")
     _, ledger = frames(spark, (), ())
     topic = topic.withColumn("planted", F.lit(False))
-    return scan_slices(topic.repartition(partitions), ledger, legs=LEGS, known_elsewhere=())
+    return scan_slices(topic.repartition(partitions), ledger, legs=LEGS, keys_to_include=())
 
 
 UNORDERED = numbered(
@@ -290,7 +290,7 @@ def test_timestamps_outside_the_possible_ones_are_counted_per_partition(spark: S
     written = (999, 1_000, 2_000, 2_001, 2_002)
     events = [event(n, f"ev-{n}", written_ms=at, readable=n != 3) for n, at in enumerate(written)]
     events.append(event(0, "other partition", partition=1, currency="USD", written_ms=1_500))
-    found = scan_of(spark, events, [], known=(), possible_ms=(1_000, 2_000)).record_times
+    found = scan_of(spark, events, [], keys_to_include=(), possible_ms=(1_000, 2_000)).record_times
     assert [(one.topic, one.partition, one.early, one.late, one.earliest_ms, one.latest_ms) for one in found] == [
         (PAYMENTS, 0, 1, 2, 999, 2_002),
         (PAYMENTS, 1, 0, 0, 1_500, 1_500),
@@ -299,8 +299,8 @@ def test_timestamps_outside_the_possible_ones_are_counted_per_partition(spark: S
 
 def test_what_is_asked_of_timestamps_is_no_part_of_the_digest(spark: SparkSession) -> None:
     events = [event(0, "a", written_ms=5)]
-    asked = scan_of(spark, events, [], known=(), possible_ms=(6, 7))
-    assert asked.content_digests == scan_of(spark, events, [], known=()).content_digests
+    asked = scan_of(spark, events, [], keys_to_include=(), possible_ms=(6, 7))
+    assert asked.content_digests == scan_of(spark, events, [], keys_to_include=()).content_digests
 
 
 # How late partners came.
@@ -328,22 +328,22 @@ def test_pairs_are_counted_by_topic_and_lag_while_they_are_paired(spark: SparkSe
         row(6, "invoice", written_ms=11),
         row(7, "ages", written_ms=2 * EDGES_MS[-1]),
     ]
-    found = scan_of(spark, events, rows, known=("elsewhere",), lag_of=Direction.TOPIC_TO_LEDGER)
+    found = scan_of(spark, events, rows, keys_to_include=("elsewhere",), lag_of=Direction.TOPIC_TO_LEDGER)
     counted = {lag.topic: {EDGES_MS[n]: count for n, count in enumerate(lag.pairs) if count} for lag in found.lags}
     assert counted == {PAYMENTS: {10: 2, 1_280: 1}, INVOICES: {20: 1, EDGES_MS[-1]: 1}}
-    assert found.content_digests == scan_of(spark, events, rows, known=("elsewhere",)).content_digests
+    assert found.content_digests == scan_of(spark, events, rows, keys_to_include=("elsewhere",)).content_digests
 
 
 def test_a_relays_lag_runs_from_the_row_to_the_event(spark: SparkSession) -> None:
     sides = [event(0, "a", written_ms=6_000)], [row(0, "a", written_ms=5_000)]
-    (lag,) = scan_of(spark, *sides, known=(), lag_of=Direction.LEDGER_TO_TOPIC).lags
+    (lag,) = scan_of(spark, *sides, keys_to_include=(), lag_of=Direction.LEDGER_TO_TOPIC).lags
     assert (lag.topic, sum(lag.pairs), lag.pairs[bucket_of(1_000)]) == (PAYMENTS, 1, 1)
 
 
 @pytest.mark.parametrize("events", [[], [event(0, "a", written_ms=5)]], ids=["nothing", "no row says when"])
 def test_without_a_pair_that_says_when_no_lag_is_measured(spark: SparkSession, events: Sequence[Event]) -> None:
     rows = [row(n, "a") for n in range(len(events))]
-    assert scan_of(spark, events, rows, known=(), lag_of=Direction.TOPIC_TO_LEDGER).lags == ()
+    assert scan_of(spark, events, rows, keys_to_include=(), lag_of=Direction.TOPIC_TO_LEDGER).lags == ()
 
 
 # The plan.
@@ -376,7 +376,7 @@ def test_measuring_lag_folds_the_pairs_before_it_shuffles_them_again(spark: Spar
 def test_order_and_partitioning_change_nothing(spark: SparkSession, scan: SliceScan) -> None:
     dice = random.Random(7)
     topic, ledger = frames(spark, dice.sample(EVENTS, len(EVENTS)), dice.sample(ROWS, len(ROWS)))
-    again = scan_slices(topic.repartition(5), ledger.repartition(3), legs=LEGS, known_elsewhere={"known"})
+    again = scan_slices(topic.repartition(5), ledger.repartition(3), legs=LEGS, keys_to_include={"known"})
     assert set(again.copies) == set(scan.copies)
     assert set(again.incomplete) == set(scan.incomplete)
     assert again.content_digests == scan.content_digests
@@ -386,7 +386,10 @@ def test_order_and_partitioning_change_nothing(spark: SparkSession, scan: SliceS
 def test_equal_sides_of_unique_keys_agree_whole(spark: SparkSession) -> None:
     keys = [f"ev-{number}" for number in range(50)]
     whole = scan_of(
-        spark, [event(n, key) for n, key in enumerate(keys)], [row(n, key) for n, key in enumerate(keys)], known=()
+        spark,
+        [event(n, key) for n, key in enumerate(keys)],
+        [row(n, key) for n, key in enumerate(keys)],
+        keys_to_include=(),
     )
     assert (whole.copies, whole.matched_rows, whole.matched_money) == ((), 50, {"EUR": 50_000})
 
@@ -401,7 +404,7 @@ def test_each_sides_digest_changes_with_what_was_read_of_it(spark: SparkSession,
 
 
 def test_two_empty_sides_are_nothing(spark: SparkSession) -> None:
-    empty = scan_of(spark, [], [], known=())
+    empty = scan_of(spark, [], [], keys_to_include=())
     assert (empty.topic_rows, empty.ledger_rows, empty.matched_rows, empty.copies) == (0, 0, 0, ())
 
 

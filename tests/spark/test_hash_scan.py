@@ -43,7 +43,7 @@ def both(
     events: Sequence[Event],
     rows: Sequence[LedgerRow],
     *,
-    known: Iterable[str] = (),
+    keys_to_include: Iterable[str] = (),
     legs: dict[str, str] = LEGS,
     planted: tuple[Sequence[Event], Sequence[LedgerRow]] = (PLANTED_EVENTS, PLANTED_ROWS),
     by_id: RowsById | None = None,
@@ -59,7 +59,7 @@ def both(
         ParsedRows(rows=ledger, by_id=by_id),
         Canaries(events=canary_events, rows=canary_rows),
         legs=legs,
-        known_elsewhere=set(known),
+        keys_to_include=set(keys_to_include),
         offsets=len(events),
         **asked,
     )
@@ -67,7 +67,7 @@ def both(
         beside_planted(topic, canary_events),
         beside_planted(ledger, canary_rows),
         legs=legs,
-        known_elsewhere=set(known),
+        keys_to_include=set(keys_to_include),
         **asked,
     )
     return quick.scan, full
@@ -86,7 +86,7 @@ def in_order(scan: SliceScan) -> SliceScan:
 
 
 def test_every_case_of_the_full_way(spark: SparkSession) -> None:
-    quick, full = both(spark, EVENTS, ROWS, known=("known",), possible_ms=(1, 2))
+    quick, full = both(spark, EVENTS, ROWS, keys_to_include=("known",), possible_ms=(1, 2))
     assert in_order(quick) == in_order(full)
     assert full.copies
     assert full.incomplete
@@ -111,7 +111,7 @@ def test_real_copies_under_the_keys_of_planted_ones_are_like_any_other(spark: Sp
         row(4, f"{CANARY}no event"),
         row(5, "other leg"),
     ]
-    quick, full = both(spark, events, rows, known=(f"{CANARY}of somebody",))
+    quick, full = both(spark, events, rows, keys_to_include=(f"{CANARY}of somebody",))
     assert in_order(quick) == in_order(full)
     assert Counter((copy.match_key.removeprefix(CANARY), copy.side) for copy in full.copies) == {
         ("equal", ItemSide.TOPIC): 1,
@@ -143,7 +143,7 @@ def test_an_equal_pair_on_another_legs_topic(spark: SparkSession) -> None:
 def test_lags_are_those_of_all_pairs_of_a_small_slice(spark: SparkSession) -> None:
     events = [event(n, f"key {n}", written_ms=5_000) for n in range(20)]
     rows = [row(n, f"key {n}", 999 if n == 17 else 1_000, written_ms=5_000 + 7 * n) for n in range(19)]
-    quick, full = both(spark, events, rows, legs=ONE_LEG, known=("key 3",), lag_of=Direction.TOPIC_TO_LEDGER)
+    quick, full = both(spark, events, rows, legs=ONE_LEG, keys_to_include=("key 3",), lag_of=Direction.TOPIC_TO_LEDGER)
     assert in_order(quick) == in_order(full)
     assert sum(sum(lag.pairs) for lag in quick.lags) == 18
 
@@ -160,7 +160,9 @@ def test_random_sides(spark: SparkSession, seed: int) -> None:
             rows.append(row(len(rows), key, amount + dice.choice((0,) * 40 + (1,))))
     amounts = [one[4] for one in rows[:2]]
     rows[:2] = [(*rows[0][:4], amounts[1], *rows[0][5:]), (*rows[1][:4], amounts[0], *rows[1][5:])]
-    quick, full = both(spark, events, rows, legs=dict(ONE_LEG), known=("key 5", "nowhere"), possible_ms=(0, 9))
+    quick, full = both(
+        spark, events, rows, legs=dict(ONE_LEG), keys_to_include=("key 5", "nowhere"), possible_ms=(0, 9)
+    )
     assert in_order(quick) == in_order(full)
     assert len(full.copies) > 3
 

@@ -1,7 +1,7 @@
 """Pair both sides of one cut as multisets: count what agrees, bring home only what does not.
 
 A key is simple when the cut holds one event and one row of it, their compared fields are equal, the event lies on its
-leg's topic, and nothing is known of it from elsewhere. All copies of every other key come home.
+leg's topic, and it is no key to include. All copies of every other key come home.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -55,7 +55,7 @@ def scan_slices(
     ledger: DataFrame,
     *,
     legs: Mapping[str, str],
-    known_elsewhere: Collection[str],
+    keys_to_include: Collection[str],
     ignore_case: bool = False,
     possible_ms: tuple[int, int] | None = None,
     lag_of: Direction | None = None,
@@ -63,7 +63,7 @@ def scan_slices(
 ) -> SliceScan:
     """Scan both sides once, each as `beside_planted` makes it: what is planted is compared with what is planted only.
 
-    known_elsewhere: keys that open items or older rows know; they come home whatever they look like. ignore_case: of
+    keys_to_include: keys that open items or older rows know; all their copies are collected. ignore_case: of
     currencies. possible_ms: first and last timestamp that the window can hold; None does not ask. lag_of: which side
     partners wait for; None does not measure how long. inputs: the parsed events that the ledger's rows are, where a
     topic plays its part.
@@ -74,7 +74,7 @@ def scan_slices(
     topic, ledger = topic.persist(StorageLevel.MEMORY_AND_DISK), ledger.persist(StorageLevel.MEMORY_AND_DISK)
     readable = topic.where("readable")
     paired = pair_by_key(readable, ledger, lag=lag, secret=new_secret())
-    keys = exceptional_keys(paired.persist() if lag else paired, known_elsewhere)
+    keys = exceptional_keys(paired.persist() if lag else paired, keys_to_include)
     if len(legs) > 1:
         keys = keys.unionByName(misrouted_keys(readable, legs)).distinct()
     keys = keys.persist()
@@ -159,18 +159,18 @@ def pair_by_key(topic: DataFrame, ledger: DataFrame, *, secret: str, lag: LagMet
     return lag.fold(counted, simple) if lag else counted.where(~simple).select(*_KEY)
 
 
-def exceptional_keys(paired: DataFrame, known_elsewhere: Collection[str]) -> DataFrame:
-    """Keys whose copies come home: those that `pair_by_key` could not pair, and known ones.
+def exceptional_keys(paired: DataFrame, keys_to_include: Collection[str]) -> DataFrame:
+    """Keys whose copies come home: those that `pair_by_key` could not pair, and the keys to include.
 
     Shape: planted, match_key.
     """
     exceptional = paired.where("match_key IS NOT NULL").select(*_KEY)
-    if not known_elsewhere:
+    if not keys_to_include:
         return exceptional
-    known = paired.sparkSession.createDataFrame(
-        [(False, key) for key in sorted(known_elsewhere)], "planted boolean, match_key string"
+    included = paired.sparkSession.createDataFrame(
+        [(False, key) for key in sorted(keys_to_include)], "planted boolean, match_key string"
     )
-    return exceptional.unionByName(known).distinct()
+    return exceptional.unionByName(included).distinct()
 
 
 def misrouted_keys(topic: DataFrame, legs: Mapping[str, str]) -> DataFrame:

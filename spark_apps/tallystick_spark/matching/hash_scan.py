@@ -249,7 +249,7 @@ def scan_by_hash(
     planted: Canaries,
     *,
     legs: Mapping[str, str],
-    known_elsewhere: Collection[str],
+    keys_to_include: Collection[str],
     offsets: int,
     possible_ms: tuple[int, int] | None = None,
     lag_of: Direction | None = None,
@@ -268,18 +268,20 @@ def scan_by_hash(
         possible_ms=possible_ms,
         lag_of_one_in=max(1, -(-offsets // LAGS_MEASURED)) if lag_of else None,
     )
-    known = frozenset(known_elsewhere)
+    included = frozenset(keys_to_include)
     tasks = tasks_to_match(offsets, cores=planted.rows.sparkSession.sparkContext.defaultParallelism)
-    found = _first_look(topic, ledger, planted, plan, legs, known, tasks=tasks)
+    found = _first_look(topic, ledger, planted, plan, legs, included, tasks=tasks)
     walked = tuple(map(walked_in, found.beside[BlobKind.WALKED]))
     heads = heads_of(walked)
     home, canaries = _second_look(topic, ledger, planted, plan, found, heads)
     repeated = _places_of(plan, read_before(_events_in(found))) if read_before else _NO_PLACES
     if len(repeated):
         home, again = _with_repeated(topic, ledger, plan, home, repeated, heads)
-        known |= again
+        included |= again
     return HashScan(
-        scan=replace(_assemble(plan, found, home, canaries, legs=legs, known=known, lag_of=lag_of), heads=heads),
+        scan=replace(
+            _assemble(plan, found, home, canaries, legs=legs, keys_to_include=included, lag_of=lag_of), heads=heads
+        ),
         walked=walked,
         seen=dict(map(seen_in, found.beside[BlobKind.SEEN])),
     )
@@ -312,7 +314,7 @@ def _first_look(
     planted: Canaries,
     plan: ScanPlan,
     legs: Mapping[str, str],
-    known: frozenset[str],
+    keys_to_include: frozenset[str],
     *,
     tasks: int,
 ) -> _Found:
@@ -320,8 +322,8 @@ def _first_look(
     spark = planted.rows.sparkSession
     spark.conf.set(*_BYTES_PER_BATCH)
     sides = [topic.summaries(plan), ledger.summaries(plan), planted.summaries(plan, legs)]
-    if known:
-        sides.append(_wanted(spark, known, plan.secret))
+    if keys_to_include:
+        sides.append(_wanted(spark, keys_to_include, plan.secret))
     by_bucket = reduce(DataFrame.union, sides).repartition(tasks, "bucket").sortWithinPartitions("bucket")
     told = by_bucket.mapInArrow(partial(match, plan=plan), SUMMARY_SHAPE).toArrow()
     kinds, buckets = told["kind"].to_numpy(), told["bucket"].to_numpy()
@@ -450,13 +452,13 @@ def _assemble(
     canaries: _Home,
     *,
     legs: Mapping[str, str],
-    known: frozenset[str],
+    keys_to_include: frozenset[str],
     lag_of: Direction | None,
 ) -> SliceScan:
     """The same words as `scan_slices` says it in."""
     topic_totals, planted_totals = _topic_totals(plan, found.event_totals)
     ledger_totals = _ledger_totals(found.row_totals)
-    topic_copies, ledger_copies, incomplete = _copies(plan, home, legs, known)
+    topic_copies, ledger_copies, incomplete = _copies(plan, home, legs, keys_to_include)
     topic_canaries, ledger_canaries, incomplete_canaries = _copies(plan, canaries, legs, frozenset())
     money = total_money((total["currency"], total["amount"]) for total in ledger_totals)
     exceptional = total_money((copy.currency, copy.amount_minor) for copy in ledger_copies)
@@ -489,11 +491,11 @@ def _log_records(events: Iterable[Row]) -> Iterator[LogRecord]:
 
 
 def _copies(
-    plan: ScanPlan, home: _Home, legs: Mapping[str, str], known: frozenset[str]
+    plan: ScanPlan, home: _Home, legs: Mapping[str, str], keys_to_include: frozenset[str]
 ) -> tuple[tuple[Entry, ...], tuple[Entry, ...], tuple[Entry, ...]]:
     """Exceptional copies of both sides, and the events of transactions that lack a leg."""
     paired, whole = _of_keys_and_transactions(plan, home)
-    events, rows = _exceptional(paired, home.rows, legs, known)
+    events, rows = _exceptional(paired, home.rows, legs, keys_to_include)
     return (
         tuple(map(topic_copy, events)),
         tuple(map(ledger_copy, rows)),
@@ -523,9 +525,9 @@ def _unreadable_sample(plan: ScanPlan, places: Numbers) -> tuple[UnreadableRecor
 
 
 def _exceptional(
-    events: Iterable[Row], rows: Iterable[Row], legs: Mapping[str, str], known: frozenset[str]
+    events: Iterable[Row], rows: Iterable[Row], legs: Mapping[str, str], keys_to_include: frozenset[str]
 ) -> tuple[list[Row], list[Row]]:
-    """Copies of the keys that are not one event and one equal row, lie on another leg's topic, or are known."""
+    """Return copies of keys to include, on another leg's topic, or not of one event and one equal row."""
     by_key: dict[str, tuple[list[Row], list[Row]]] = {}
     for event in events:
         by_key.setdefault(event["match_key"], ([], []))[0].append(event)
@@ -533,7 +535,7 @@ def _exceptional(
         by_key.setdefault(row["match_key"], ([], []))[1].append(row)
     copies: tuple[list[Row], list[Row]] = ([], [])
     for key, (in_topic, in_ledger) in by_key.items():
-        if key in known or not _is_simple(in_topic, in_ledger, legs):
+        if key in keys_to_include or not _is_simple(in_topic, in_ledger, legs):
             copies[0].extend(in_topic)
             copies[1].extend(in_ledger)
     return copies

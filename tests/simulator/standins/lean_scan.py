@@ -134,7 +134,7 @@ class Numbered:
 
 
 def match(
-    read: Read, rows: Sequence[Mapping[str, Any]], contract: Contract, known: Collection[str]
+    read: Read, rows: Sequence[Mapping[str, Any]], contract: Contract, keys_to_include: Collection[str]
 ) -> tuple[list[Any], list[Any], list[Any]]:
     """The numpy match over numbered keys. Gives the exceptional events and rows, and events of torn transactions."""
     numbered = Numbered(tuple(sorted(set(contract.legs.values()))))
@@ -152,7 +152,7 @@ def match(
             [(numbered.number(one["match_key"]), numbered.fields(one), int(one["row_id"])) for one in rows],
             dtype=np.int64,
         )
-    wanted = [numbered.numbers[key] for key in known if key in numbered.numbers]
+    wanted = [numbered.numbers[key] for key in keys_to_include if key in numbered.numbers]
     if len(contract.legs) > 1 and events:
         wanted += _misrouted(events, contract, numbered)
         given[BlobKind.TRANSACTIONS] = np.array(
@@ -191,7 +191,7 @@ def scan(
     read: Read,
     rows: Sequence[Mapping[str, Any]],
     contract: Contract,
-    known: Collection[str],
+    keys_to_include: Collection[str],
     canaries: CanaryScan,
     *,
     possible_ms: tuple[int, int] | None,
@@ -205,7 +205,7 @@ def scan(
         again = {
             one["match_key"] for one in read.events if (one["topic"], one["partition"], one["kafka_offset"]) in places
         }
-    every = {*known, *again}
+    every = {*keys_to_include, *again}
     home, rows_home, torn = match(read, rows, contract, every)
     events, exceptional_rows = _exceptional(home, rows_home, contract.legs, every)
     incomplete = _incomplete(torn, contract.legs)

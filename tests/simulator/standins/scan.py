@@ -192,14 +192,14 @@ def scan_cut(
     engine: Any,
     asked: real.CutToScan,
     *,
-    known: Collection[str],
+    keys_to_include: Collection[str],
     by_log: bool,
     on_progress: Any,
     indexes: Any = None,
     index_to: Any = None,
 ) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
     """As the real one, with its arguments; connections are the world. One run in LONG_WAY_IN is scanned both ways."""
-    world, keys = asked.connections, set(known)
+    world, keys = asked.connections, set(keys_to_include)
     with world.open_ledger(engine, asked.contract) as ledger:
         described = ledger.describe()
         with ledger.held_snapshot():
@@ -233,7 +233,7 @@ class _Given:
     asked: real.CutToScan
     ledger: WorldLedger
     slices: tuple[TopicSlice, ...]
-    known: frozenset[str]
+    keys_to_include: frozenset[str]
     index_to: Any
 
 
@@ -264,7 +264,7 @@ def _lean_way(given: _Given) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
         read,
         rows,
         contract,
-        given.known,
+        given.keys_to_include,
         _canaries_scanned(Same(contract)),
         possible_ms=given.asked.possible_ms,
         lag_of=given.asked.lag_of,
@@ -281,7 +281,7 @@ def _canaries_scanned(contract: Same[Contract]) -> CanaryScan:
     )
     planted, nothing = _canaries_of(contract), WorldTopic(fetch=_no_fetch, slices=(), contract=contract.it, index=None)
     return scan_by_hash(
-        nothing, _NoRows(), planted, legs=contract.it.legs, known_elsewhere=(), offsets=len(plan.topics)
+        nothing, _NoRows(), planted, legs=contract.it.legs, keys_to_include=(), offsets=len(plan.topics)
     ).scan.canaries
 
 
@@ -311,7 +311,7 @@ def _long_way(given: _Given) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
         ),
         _canaries_of(Same(contract)),
         legs=contract.legs,
-        known_elsewhere=given.known,
+        keys_to_include=given.keys_to_include,
         offsets=sum(len(part.readable) for part in slices),
         possible_ms=given.asked.possible_ms,
         lag_of=given.asked.lag_of,
