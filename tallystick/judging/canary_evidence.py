@@ -76,7 +76,7 @@ def calm_evidence(evidence: Evidence) -> Evidence:
         looked_up=LookedUp(older_rows=1),
         outcomes=(),
         incomplete=(),
-        identities={},
+        record_origins={},
         deadlines=Deadlines(
             now_utc=later,
             new_copies_due_utc=cut.now_utc,
@@ -125,7 +125,7 @@ def with_plant(
         calm,
         outcomes=outcomes,
         deadlines=deadlines,
-        identities={record.item_id: record for record in records} if written else {},
+        record_origins={record.item_id: record for record in records} if written else {},
     )
 
 
@@ -373,13 +373,13 @@ def torn(*, aborted_by: int | None) -> Change:
         legs = {"here": f"{CANARY}here", "there": f"{CANARY}there"}
         here, there = (_leg_copy(leg, topic, at) for at, (leg, topic) in enumerate(legs.items()))
         lookup_hits: dict[str, tuple[LookupHit, ...]] = {}
-        identities: dict[str, LogRecord] = {}
+        record_origins: dict[str, LogRecord] = {}
         if aborted_by is not None:
             lookup_hits = {
                 "here": (LookupHit(side=ItemSide.TOPIC, place=RecordLocation.SLICE, item_id=here.item_id),),
                 "there": (LookupHit(side=ItemSide.TOPIC, place=RecordLocation.ABORTED, item_id=there.item_id),),
             }
-            identities = {
+            record_origins = {
                 copy.item_id: _record(copy, producer_id=number, span=_span(copy))
                 for copy, number in ((here, 1), (there, aborted_by))
             }
@@ -387,7 +387,7 @@ def torn(*, aborted_by: int | None) -> Change:
             transaction_key=here.transaction_key, seen={"here": (100, "EUR", here.item_id)}, lookup_hits=lookup_hits
         )
         contract = evidence.contract.model_copy(update={"legs": legs, "direction": Direction.TOPIC_TO_LEDGER})
-        return replace(evidence, contract=contract, incomplete=(case,), identities=identities)
+        return replace(evidence, contract=contract, incomplete=(case,), record_origins=record_origins)
 
     return change
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from tallystick.anomalies.breaks.make_break import with_identity
+from tallystick.anomalies.breaks.make_break import with_origin
 from tallystick.anomalies.breaks.torn_transaction import absent_legs, judge_legs, posted_strays
 from tallystick.anomalies.registry import RULES, AnomalyRule
 from tallystick.judging.run_digest import digest_of_run
@@ -39,7 +39,7 @@ def judge(
     matched_*: what the scan paired by itself, one event with one equal row. carried: open items as of the cut.
     """
     found = [_in_its_words(evidence, finding) for rule in classes for finding in rule.judge(evidence)]
-    identified = (with_identity(finding, evidence.identities) for finding in found if isinstance(finding, Break))
+    identified = (with_origin(finding, evidence.record_origins) for finding in found if isinstance(finding, Break))
     breaks = tuple(sorted(identified, key=_break_order))
     doubts = tuple(finding for finding in found if isinstance(finding, DoubtFound))
     notices = tuple(finding for finding in found if isinstance(finding, NoticeFound))

@@ -1,6 +1,6 @@
 """The writers of the topic copies that breaks are about: which are needed, and one pass per partition that reads them.
 
-Cost grows with breaks, not with rows. A function of the log; but the log forgets, and then a copy has no identity.
+Cost grows with breaks, not with rows. A function of the log; but the log forgets, and then a copy has no origin.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -76,7 +76,7 @@ def _of_legs(case: LegsCase) -> Iterator[str]:
         yield from (seen.item_id for seen in lookup_hits)
 
 
-def read_identities(
+def read_record_origins(
     fetch: Fetch,
     item_ids: Iterable[str],
     event_on: Callable[[str], EventFields],

@@ -187,7 +187,7 @@ class UnmatchedItems:
 class Evidence:
     """One run's evidence, in parts. A rule names the parts it needs as its parameters, and gets no others.
 
-    outcomes, incomplete: the run's own items, by key and by business transaction. identities: who produced a topic
+    outcomes, incomplete: the run's own items, by key and by business transaction. record_origins: who produced a topic
     copy, by item id, for breaks that need it. cluster: settings, open transactions and marks around the cut.
     """
 
@@ -197,7 +197,7 @@ class Evidence:
     totals: SideTotals
     outcomes: tuple[MatchResult, ...]
     incomplete: tuple[LegsCase, ...]
-    identities: Mapping[str, LogRecord]
+    record_origins: Mapping[str, LogRecord]
     deadlines: Deadlines
     measured_grace: Grace | None = None
     earlier: EarlierRun = field(default_factory=EarlierRun)
@@ -221,7 +221,9 @@ class Evidence:
         id.
         """
         return {
-            item_id: self.identities[item_id] for item_id in bled_item_ids(self.census) if item_id in self.identities
+            item_id: self.record_origins[item_id]
+            for item_id in bled_item_ids(self.census)
+            if item_id in self.record_origins
         }
 
 

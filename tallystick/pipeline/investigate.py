@@ -13,7 +13,7 @@ from datetime import datetime
 from sqlalchemy import Engine
 
 from tallystick.contract.contract import Contract
-from tallystick.judging.record_origins import origins_needed, read_identities
+from tallystick.judging.record_origins import origins_needed, read_record_origins
 from tallystick.kafka_cluster.state import ClusterState
 from tallystick.kafka_log.event_decoder import EventDecoder
 from tallystick.kafka_log.fetch import OffsetNotInLog
@@ -183,7 +183,7 @@ def group(scanned: ScannedCut) -> GroupedItems:
     surplus_items = {item.item_id: item for item in (*past.carried, *past.surplus_items) if may_be_taken_back(item)}
     asked = possible_reversals(groups, surplus_items.values())
     heads = KeptHeads(of=scan.heads, fetch_one=scanned.sides.fetcher(fetch_bytes=1))
-    records = read_identities(scanned.sides.fetcher(), asked, contract.event_on, scan.log_records, heads)
+    records = read_record_origins(scanned.sides.fetcher(), asked, contract.event_on, scan.log_records, heads)
     known = scanned.known_repairs(action_ids_of(records, {}))
     reversing = believed_records(records, known)
     incomplete = (*scan.incomplete, *of_broken_transactions(scan.copies, past.carried))
@@ -302,9 +302,9 @@ def attribute(paired: PairedItems) -> tuple[Evidence, LookUps]:
     sides, cut, past, scan = scanned.sides, scanned.cut, scanned.past, scanned.scan
     look_ups, around = located.look_ups, located.look_ups.cluster_state
     spark_rows = {**scan.rows_by_partition, **scan.input_rows_by_partition}
-    identities = _identities(paired)
-    known = _and_known(located.known, scanned.known_repairs(action_ids_of(identities, {})))
-    written = believed_records(identities, known)
+    record_origins = _record_origins(paired)
+    known = _and_known(located.known, scanned.known_repairs(action_ids_of(record_origins, {})))
+    written = believed_records(record_origins, known)
     if scanned.stored_look_ups is None:
         around = replace(around, repairs=tuple(known[one] for one in sorted(known)) if known is not None else None)
         look_ups = replace(look_ups, cluster_state=around)
@@ -321,7 +321,7 @@ def attribute(paired: PairedItems) -> tuple[Evidence, LookUps]:
         oddities=_oddities(sides, scan),
         outcomes=paired.outcomes,
         incomplete=paired.legs,
-        identities=written.records,
+        record_origins=written.records,
         looked_up=LookedUp(
             older_rows=look_ups.older_rows,
             horizon_holder=_horizon_holder(sides, cut),
@@ -336,7 +336,7 @@ def attribute(paired: PairedItems) -> tuple[Evidence, LookUps]:
     return evidence, look_ups
 
 
-def _identities(paired: PairedItems) -> Mapping[str, LogRecord]:
+def _record_origins(paired: PairedItems) -> Mapping[str, LogRecord]:
     """Who wrote what is not simply matched, by item id; nobody knows of a topic that was created anew."""
     located, scanned = paired.dated.located, paired.dated.located.grouped.scanned
     before = located.look_ups.cluster_state.partitions_before
@@ -344,7 +344,7 @@ def _identities(paired: PairedItems) -> Mapping[str, LogRecord]:
     deadlines = paired.dated.deadlines
     wanted = origins_needed(scanned.contract, paired.outcomes, paired.legs, located.census, deadlines)
     wanted |= {topic_item_id(one.topic, one.partition, one.kafka_offset) for one in scanned.scan.out_of_order}
-    return read_identities(
+    return read_record_origins(
         scanned.sides.fetcher(),
         frozenset(item_id for item_id in wanted if topic_of(item_id) not in recreated),
         scanned.contract.event_on,

@@ -201,37 +201,35 @@ def _earlier_repair(repair: EarlierRepair) -> str:
     )
 
 
-_IDENTITIES = ("identity", "copy_identity", "original_identity")
+_ORIGINS = ("identity", "copy_identity", "original_identity")
 
 
-def identities_of(evidence: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+def record_origins_of(evidence: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     """Every writer that the evidence names, in the one shape of tallystick.kafka_log.record."""
-    named = [evidence.get(name) for name in _IDENTITIES]
-    return tuple(
-        identity for identity in (*named, *evidence.get("identities", {}).values()) if isinstance(identity, Mapping)
-    )
+    named = [evidence.get(name) for name in _ORIGINS]
+    return tuple(origin for origin in (*named, *evidence.get("identities", {}).values()) if isinstance(origin, Mapping))
 
 
 def _writers(evidence: Mapping[str, Any]) -> Iterator[str]:
-    for identity in identities_of(evidence):
-        who = describe_item(str(identity["at"])) if identity.get("at") else "It"
-        yield f"{who} was written by {_producer(identity)}{_headers(identity)}."
-        yield from _span(identity.get("span"))
-    if any(name in evidence and evidence[name] is None for name in _IDENTITIES):
+    for origin in record_origins_of(evidence):
+        who = describe_item(str(origin["at"])) if origin.get("at") else "It"
+        yield f"{who} was written by {_producer(origin)}{_headers(origin)}."
+        yield from _span(origin.get("span"))
+    if any(name in evidence and evidence[name] is None for name in _ORIGINS):
         yield "The writer of the other copy is not known: the copy had left the log."
 
 
-def _producer(identity: Mapping[str, Any]) -> str:
-    if identity.get("producer_id", -1) < 0:
+def _producer(origin: Mapping[str, Any]) -> str:
+    if origin.get("producer_id", -1) < 0:
         return "a producer without idempotence, so without a producer id"
-    sequence = f", sequence {identity['sequence']}" if identity.get("sequence", -1) >= 0 else ""
-    outcome = identity.get("outcome")
-    how = f"inside a producer transaction ({outcome})" if identity.get("transactional") else "outside any transaction"
-    return f"producer {identity['producer_id']}, epoch {identity.get('producer_epoch')}{sequence}, {how}"
+    sequence = f", sequence {origin['sequence']}" if origin.get("sequence", -1) >= 0 else ""
+    outcome = origin.get("outcome")
+    how = f"inside a producer transaction ({outcome})" if origin.get("transactional") else "outside any transaction"
+    return f"producer {origin['producer_id']}, epoch {origin.get('producer_epoch')}{sequence}, {how}"
 
 
-def _headers(identity: Mapping[str, Any]) -> str:
-    named = [(name, identity.get(name)) for name in ("session", "source")]
+def _headers(origin: Mapping[str, Any]) -> str:
+    named = [(name, origin.get(name)) for name in ("session", "source")]
     told = [f"{name} {escape_untrusted(str(value))}" for name, value in named if value is not None]
     return f"; {', '.join(told)}" if told else ""
 

@@ -45,8 +45,8 @@ def _mark(evidence: Mapping[str, Any], leg: str, topic: str, seen: Mapping[str, 
 
 def _marker(evidence: Mapping[str, Any], at: str) -> str:
     """Which marker ended the leg's transaction, where the run read it."""
-    identity = evidence.get("identities", {}).get(at)
-    span = identity.get("span") if isinstance(identity, Mapping) else None
+    origin = evidence.get("identities", {}).get(at)
+    span = origin.get("span") if isinstance(origin, Mapping) else None
     if not span or span.get("marker") is None:
         return ""
     return f", {span['marker']} marker at {span['marker_offset']}"

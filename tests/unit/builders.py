@@ -292,7 +292,7 @@ def evidence_of(
     carried: Iterable[OpenItem] = (),
     deadlines: Deadlines | None = None,
     cut: Cut | None = None,
-    identities: Mapping[str, LogRecord] | None = None,
+    record_origins: Mapping[str, LogRecord] | None = None,
     **changes: Any,
 ) -> Evidence:
     """The evidence of one run whose exceptional copies are these; the hits are true of each of their keys."""
@@ -310,7 +310,7 @@ def evidence_of(
             for case in cases
         ),
         incomplete=(),
-        identities=identities or {},
+        record_origins=record_origins or {},
         deadlines=deadlines,
     )
     return with_facts(plain, **changes)

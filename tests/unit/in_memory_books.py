@@ -279,7 +279,7 @@ class Books:
             looked_up=LookedUp(older_rows=look_ups.older_rows),
             outcomes=outcomes,
             incomplete=tuple(self._with_leg_hits(case, cut) for case in without_repeats(legs, outcomes)),
-            identities=self._identities(
+            record_origins=self._record_origins(
                 item_id
                 for outcome in outcomes
                 for residue in outcome.residues
@@ -500,7 +500,7 @@ class Books:
             legs.setdefault(one.record.transaction_key, set()).add(one.leg)
         return [_event_copy(one) for one in readable if legs[one.record.transaction_key] != set(self.legs)]
 
-    def _identities(self, item_ids: Iterable[str]) -> dict[str, LogRecord]:
+    def _record_origins(self, item_ids: Iterable[str]) -> dict[str, LogRecord]:
         records = {_event_copy(one).item_id: one.record for one in self._retained()}
         return {item_id: records[item_id] for item_id in item_ids if item_id in records}
 

@@ -18,10 +18,10 @@ from tallystick.model.open_item import ItemSide
 
 
 def compensated_twice(
-    contract: Contract, unmatched: UnmatchedItems, identities: Mapping[str, LogRecord]
+    contract: Contract, unmatched: UnmatchedItems, record_origins: Mapping[str, LogRecord]
 ) -> Iterator[Break]:
     """Yield a break per copy beyond the action's first."""
-    twice = published_twice(unmatched, identities)
+    twice = published_twice(unmatched, record_origins)
     for residue in unmatched.of(MatchStatus.EXTRA, ItemSide.TOPIC):
         if residue.copy.item_id in twice:
-            yield extra_copy(contract, identities, residue, BreakClass.COMPENSATED_TWICE)
+            yield extra_copy(contract, record_origins, residue, BreakClass.COMPENSATED_TWICE)

@@ -15,7 +15,7 @@ Source of the producer-id rules: KIP-98, idempotent producer; KIP-890.
 
 from collections.abc import Iterator, Mapping
 
-from tallystick.anomalies.breaks.make_break import break_of, identity_json
+from tallystick.anomalies.breaks.make_break import break_of, origin_json
 from tallystick.contract.contract import Contract
 from tallystick.kafka_log.batch_header import NO_PRODUCER_ID
 from tallystick.kafka_log.producer_history import MarkerProtocol
@@ -48,24 +48,24 @@ _STORIES = {
 
 
 def duplicate_in_topic(
-    contract: Contract, unmatched: UnmatchedItems, identities: Mapping[str, LogRecord]
+    contract: Contract, unmatched: UnmatchedItems, record_origins: Mapping[str, LogRecord]
 ) -> Iterator[Break]:
     """Yield a break per extra copy; the first copy of a key is the event itself."""
-    twice = published_twice(unmatched, identities)
+    twice = published_twice(unmatched, record_origins)
     for residue in unmatched.of(MatchStatus.EXTRA, ItemSide.TOPIC):
         if residue.copy.item_id not in twice:
-            original = identities.get(original_item_id(residue))
-            cause = tell_cause(identities.get(residue.copy.item_id), original)
-            yield extra_copy(contract, identities, residue, cause)
+            original = record_origins.get(original_item_id(residue))
+            cause = tell_cause(record_origins.get(residue.copy.item_id), original)
+            yield extra_copy(contract, record_origins, residue, cause)
 
 
-def published_twice(unmatched: UnmatchedItems, identities: Mapping[str, LogRecord]) -> frozenset[str]:
+def published_twice(unmatched: UnmatchedItems, record_origins: Mapping[str, LogRecord]) -> frozenset[str]:
     """Return item ids of copies whose compensating action published the same key before."""
     twice = set()
     actions: set[tuple[str, str]] = set()
     for residue in unmatched.of(MatchStatus.EXTRA, ItemSide.TOPIC):
         for item_id in (original_item_id(residue), residue.copy.item_id):
-            record = identities.get(item_id)
+            record = record_origins.get(item_id)
             action = (residue.copy.match_key, record.action_id) if record and record.action_id else None
             if action in actions and item_id == residue.copy.item_id:
                 twice.add(item_id)
@@ -75,11 +75,11 @@ def published_twice(unmatched: UnmatchedItems, identities: Mapping[str, LogRecor
 
 
 def extra_copy(
-    contract: Contract, identities: Mapping[str, LogRecord], residue: UnmatchedItem, break_class: BreakClass
+    contract: Contract, record_origins: Mapping[str, LogRecord], residue: UnmatchedItem, break_class: BreakClass
 ) -> Break:
     """Return the break about one surplus copy, whatever its cause."""
-    extra, original_id = identities.get(residue.copy.item_id), original_item_id(residue)
-    original = identities.get(original_id)
+    extra, original_id = record_origins.get(residue.copy.item_id), original_item_id(residue)
+    original = record_origins.get(original_id)
     across_windows = residue.original is None or residue.original.carried is not None
     differs = extra.value_digest != original.value_digest if extra and original else None
     followed = "and the ledger posted it too" if residue.partner else "and the ledger has no row for it"
@@ -93,8 +93,8 @@ def extra_copy(
         story,
         evidence={
             "original": original_id,
-            "copy_identity": identity_json(extra),
-            "original_identity": identity_json(original),
+            "copy_identity": origin_json(extra),
+            "original_identity": origin_json(original),
             "partner": residue.partner.item_id if residue.partner else None,
             "across_windows": across_windows,
             "payload_differs": differs,

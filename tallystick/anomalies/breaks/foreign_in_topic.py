@@ -20,28 +20,28 @@ from tallystick.model.open_item import ItemSide
 
 
 def foreign_in_topic(
-    contract: Contract, unmatched: UnmatchedItems, identities: Mapping[str, LogRecord]
+    contract: Contract, unmatched: UnmatchedItems, record_origins: Mapping[str, LogRecord]
 ) -> Iterator[Break]:
     """Yield a break per event."""
     for fate in (MatchStatus.ORIGIN_ABSENT, MatchStatus.FOLLOWER_ABSENT):
         for residue in unmatched.of(fate, ItemSide.TOPIC):
-            if is_foreign(contract, identities, residue):
-                yield _foreign(contract, identities, residue)
+            if is_foreign(contract, record_origins, residue):
+                yield _foreign(contract, record_origins, residue)
 
 
-def is_foreign(contract: Contract, identities: Mapping[str, LogRecord], residue: UnmatchedItem) -> bool:
+def is_foreign(contract: Contract, record_origins: Mapping[str, LogRecord], residue: UnmatchedItem) -> bool:
     """Return whether an unknown writer wrote this event. Never, where the contract does not name the known ones."""
     header = contract.event.origin_header
     if not header:
         return False
-    record = identities.get(residue.copy.item_id)
+    record = record_origins.get(residue.copy.item_id)
     return record is not None and record.header(header) not in contract.event.known_origins
 
 
-def _foreign(contract: Contract, identities: Mapping[str, LogRecord], residue: UnmatchedItem) -> Break:
+def _foreign(contract: Contract, record_origins: Mapping[str, LogRecord], residue: UnmatchedItem) -> Break:
     header = contract.event.origin_header
     assert header is not None
-    record = identities[residue.copy.item_id]
+    record = record_origins[residue.copy.item_id]
     origin = record.header(header)
     writer = f"written by {origin!r}" if origin is not None else f"written without the header {header!r}"
     known = ", ".join(contract.event.known_origins)

@@ -62,15 +62,15 @@ def seen_as_json(seen: LookupHit) -> dict[str, Any]:
     return {"at": seen.item_id, "place": str(seen.place), **seen.detail}
 
 
-def identity_json(record: LogRecord | None) -> dict[str, Any] | None:
+def origin_json(record: LogRecord | None) -> dict[str, Any] | None:
     """Return the writer of a record, in the one shape that all evidence has; None where it is not known."""
     return None if record is None else record.as_json()
 
 
-def with_identity(found: Break, identities: Mapping[str, LogRecord]) -> Break:
+def with_origin(found: Break, record_origins: Mapping[str, LogRecord]) -> Break:
     """Join the producer identity of the copy that a break is about; where that is a row, of the record it followed."""
     about = [found.evidence.get("at"), *[seen["at"] for seen in found.evidence.get("found_elsewhere", ())]]
-    record = next((identities[item_id] for item_id in about if item_id in identities), None)
+    record = next((record_origins[item_id] for item_id in about if item_id in record_origins), None)
     if record is None:
         return found
     return Break(**{**vars(found), "evidence": {**found.evidence, "identity": record.as_json()}})

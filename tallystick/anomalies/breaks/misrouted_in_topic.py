@@ -30,7 +30,7 @@ def misrouted_in_topic(
     contract: Contract,
     unmatched: UnmatchedItems,
     incomplete: tuple[LegsCase, ...],
-    identities: Mapping[str, LogRecord],
+    record_origins: Mapping[str, LogRecord],
     deadlines: Deadlines,
 ) -> Iterator[Break]:
     """One break per row whose event strays, per event under the wrong leg, per transaction whose legs stray."""
@@ -44,17 +44,17 @@ def misrouted_in_topic(
         if judge_legs(case, deadlines) is not MatchStatus.FOLLOWER_ABSENT or not has_strayed(contract, case):
             continue
         if not posted_strays(contract, unmatched, case):
-            yield _strayed_legs(contract, identities, case)
+            yield _strayed_legs(contract, record_origins, case)
 
 
-def _strayed_legs(contract: Contract, identities: Mapping[str, LogRecord], case: LegsCase) -> Break:
+def _strayed_legs(contract: Contract, record_origins: Mapping[str, LogRecord], case: LegsCase) -> Break:
     absent = absent_legs(case, contract.legs)
     strays = [seen.item_id for leg in absent for seen in case.lookup_hits[leg] if seen.place is RecordLocation.STRAY]
     story = (
         f"The transaction {case.transaction_key} lacks its {'+'.join(absent)} leg, which is committed at "
         f"{', '.join(strays)}."
     )
-    return legs_break(contract, identities, case, BreakClass.MISROUTED_IN_TOPIC, story)
+    return legs_break(contract, record_origins, case, BreakClass.MISROUTED_IN_TOPIC, story)
 
 
 def is_astray(residue: UnmatchedItem) -> bool:

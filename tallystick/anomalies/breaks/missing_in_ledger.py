@@ -20,12 +20,12 @@ from tallystick.model.open_item import ItemSide
 
 
 def missing_in_ledger(
-    contract: Contract, unmatched: UnmatchedItems, identities: Mapping[str, LogRecord]
+    contract: Contract, unmatched: UnmatchedItems, record_origins: Mapping[str, LogRecord]
 ) -> Iterator[Break]:
     """Judge topic_to_ledger contracts only: the other way round the topic is the follower."""
     if contract.direction is not Direction.TOPIC_TO_LEDGER:
         return
     for residue in unmatched.of(MatchStatus.FOLLOWER_ABSENT, ItemSide.TOPIC):
-        if not is_foreign(contract, identities, residue):
+        if not is_foreign(contract, record_origins, residue):
             story = f"The event at {residue.copy.item_id} is committed, and the ledger has no row for it, anywhere."
             yield break_of(contract, residue, BreakClass.MISSING_IN_LEDGER, story)

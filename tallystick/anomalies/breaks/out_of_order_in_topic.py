@@ -6,7 +6,7 @@ before is not kept. An event that stands a second time is a duplicate, and no re
 
 from collections.abc import Iterator, Mapping
 
-from tallystick.anomalies.breaks.make_break import identity_json
+from tallystick.anomalies.breaks.make_break import origin_json
 from tallystick.contract.contract import Contract
 from tallystick.kafka_log.record import LogRecord
 from tallystick.matching.evidence import OutOfOrderEvent, ScanOddities, UnmatchedItems
@@ -18,17 +18,17 @@ from tallystick.model.open_item import ItemSide
 
 
 def out_of_order_in_topic(
-    contract: Contract, unmatched: UnmatchedItems, identities: Mapping[str, LogRecord], oddities: ScanOddities
+    contract: Contract, unmatched: UnmatchedItems, record_origins: Mapping[str, LogRecord], oddities: ScanOddities
 ) -> Iterator[Break]:
     """One break per event whose sequence is below one that stands before it. No money is at stake: nothing is lost."""
     copies = {residue.copy.item_id for residue in unmatched.of(MatchStatus.EXTRA, ItemSide.TOPIC)}
     for event in oddities.out_of_order:
         if topic_item_id(event.topic, event.partition, event.kafka_offset) not in copies:
-            yield _break(contract, identities, oddities, event)
+            yield _break(contract, record_origins, oddities, event)
 
 
 def _break(
-    contract: Contract, identities: Mapping[str, LogRecord], oddities: ScanOddities, event: OutOfOrderEvent
+    contract: Contract, record_origins: Mapping[str, LogRecord], oddities: ScanOddities, event: OutOfOrderEvent
 ) -> Break:
     """The evidence has no "at": the event's own place in the books, matched or not, stays what it is."""
     place = topic_item_id(event.topic, event.partition, event.kafka_offset)
@@ -52,7 +52,7 @@ def _break(
             "its_sequence": event.highest_before,
             "ordering_key": event.ordering_key,
             "out_of_order_in_slice": oddities.out_of_order_count,
-            "identity": identity_json(identities.get(place)),
+            "identity": origin_json(record_origins.get(place)),
         },
     )
 

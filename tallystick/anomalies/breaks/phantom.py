@@ -22,11 +22,11 @@ from tallystick.model.open_item import ItemSide
 
 
 def phantom_in_topic(
-    contract: Contract, unmatched: UnmatchedItems, identities: Mapping[str, LogRecord]
+    contract: Contract, unmatched: UnmatchedItems, record_origins: Mapping[str, LogRecord]
 ) -> Iterator[Break]:
     """An event that no ledger row stands behind."""
     for residue in unmatched.of(MatchStatus.ORIGIN_ABSENT, ItemSide.TOPIC):
-        if not is_foreign(contract, identities, residue):
+        if not is_foreign(contract, record_origins, residue):
             story = f"The event at {residue.copy.item_id} is committed, and the ledger never had a row for it."
             aborted = [seen.item_id for seen in residue.lookup_hits if _is_aborted_row(seen)]
             if aborted:

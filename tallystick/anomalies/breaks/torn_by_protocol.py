@@ -19,13 +19,13 @@ from tallystick.model.findings import Break
 
 
 def torn_by_protocol(
-    contract: Contract, incomplete: tuple[LegsCase, ...], identities: Mapping[str, LogRecord], deadlines: Deadlines
+    contract: Contract, incomplete: tuple[LegsCase, ...], record_origins: Mapping[str, LogRecord], deadlines: Deadlines
 ) -> Iterator[Break]:
     """One break per business transaction, in the place of its torn_transaction."""
     for case, absent in proven_torn(contract, incomplete, deadlines):
-        if was_torn_by_protocol(identities, case, absent):
+        if was_torn_by_protocol(record_origins, case, absent):
             story = (
                 f"One producer transaction committed {seen_legs(case)} of the transaction {case.transaction_key}, and "
                 f"was aborted where its {'+'.join(absent)} leg lies."
             )
-            yield legs_break(contract, identities, case, BreakClass.TORN_BY_PROTOCOL, story)
+            yield legs_break(contract, record_origins, case, BreakClass.TORN_BY_PROTOCOL, story)

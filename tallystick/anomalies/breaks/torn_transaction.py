@@ -9,7 +9,7 @@ nor for one that the protocol tore (torn_by_protocol).
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
-from tallystick.anomalies.breaks.make_break import identity_json, seen_as_json
+from tallystick.anomalies.breaks.make_break import origin_json, seen_as_json
 from tallystick.contract.contract import Contract
 from tallystick.kafka_log.batch_header import NO_PRODUCER_ID
 from tallystick.kafka_log.producer_history import MarkerProtocol
@@ -23,14 +23,14 @@ from tallystick.model.open_item import ItemSide, ItemState
 
 
 def torn_transaction(
-    contract: Contract, incomplete: tuple[LegsCase, ...], identities: Mapping[str, LogRecord], deadlines: Deadlines
+    contract: Contract, incomplete: tuple[LegsCase, ...], record_origins: Mapping[str, LogRecord], deadlines: Deadlines
 ) -> Iterator[Break]:
     """One break per transaction; its leg names the absent ones, joined by +. At stake is what the seen legs moved."""
     for case, absent in proven_torn(contract, incomplete, deadlines):
-        if not was_torn_by_protocol(identities, case, absent):
+        if not was_torn_by_protocol(record_origins, case, absent):
             leg = "+".join(absent)
             story = f"The transaction {case.transaction_key} committed {seen_legs(case)}, but never its {leg} leg."
-            yield legs_break(contract, identities, case, BreakClass.TORN_TRANSACTION, story)
+            yield legs_break(contract, record_origins, case, BreakClass.TORN_TRANSACTION, story)
 
 
 def proven_torn(
@@ -44,7 +44,7 @@ def proven_torn(
             yield case, absent
 
 
-def was_torn_by_protocol(identities: Mapping[str, LogRecord], case: LegsCase, absent: Iterable[str]) -> bool:
+def was_torn_by_protocol(record_origins: Mapping[str, LogRecord], case: LegsCase, absent: Iterable[str]) -> bool:
     """Return whether every absent leg was written, and aborted, in the producer transaction that
     committed a seen leg.
     """
@@ -52,13 +52,13 @@ def was_torn_by_protocol(identities: Mapping[str, LogRecord], case: LegsCase, ab
         record
         for leg in case.seen
         for one in case.lookup_hits.get(leg, ())
-        if _is_committed(one) and (record := identities.get(one.item_id)) is not None
+        if _is_committed(one) and (record := record_origins.get(one.item_id)) is not None
     ]
     return all(
         any(
             _are_one_transaction(record, other)
             for one in case.lookup_hits.get(leg, ())
-            if one.place is RecordLocation.ABORTED and (record := identities.get(one.item_id)) is not None
+            if one.place is RecordLocation.ABORTED and (record := record_origins.get(one.item_id)) is not None
             for other in committed
         )
         for leg in absent
@@ -153,7 +153,7 @@ def seen_legs(case: LegsCase) -> str:
 
 
 def legs_break(
-    contract: Contract, identities: Mapping[str, LogRecord], case: LegsCase, break_class: BreakClass, story: str
+    contract: Contract, record_origins: Mapping[str, LogRecord], case: LegsCase, break_class: BreakClass, story: str
 ) -> Break:
     """A break about the absent legs of one business transaction."""
     absent = absent_legs(case, contract.legs)
@@ -178,7 +178,9 @@ def legs_break(
             "seen_legs": {name: _where(case, name) for name in sorted(case.seen)},
             "found_elsewhere": [seen_as_json(seen) for leg in absent for seen in case.lookup_hits.get(leg, ())],
             "identities": {
-                item_id: identity_json(identities[item_id]) for item_id in _stands_of(case) if item_id in identities
+                item_id: origin_json(record_origins[item_id])
+                for item_id in _stands_of(case)
+                if item_id in record_origins
             },
         },
     )

@@ -16,7 +16,7 @@ ORIGINAL, COPY = event(11), event(12)
 
 def doubled(*, original: object, copy: object) -> Evidence:
     """One row, its event, and the event again; by whom each was written."""
-    return evidence_of(row(1), ORIGINAL, COPY, identities={ORIGINAL.item_id: original, COPY.item_id: copy})
+    return evidence_of(row(1), ORIGINAL, COPY, record_origins={ORIGINAL.item_id: original, COPY.item_id: copy})
 
 
 def by_action(record: LogRecord, action_id: str) -> LogRecord:
@@ -34,7 +34,7 @@ def bled(stray: Entry, *others: Entry) -> Evidence:
         span_epoch=1,
         marker_offset=19,
     )
-    evidence = evidence_of(stray, *others, identities={stray.item_id: record_of(stray, producer_id=7)})
+    evidence = evidence_of(stray, *others, record_origins={stray.item_id: record_of(stray, producer_id=7)})
     return replace(evidence, census=(replace(evidence.census[0], bled_batches=1, bled=(batch,)),))
 
 

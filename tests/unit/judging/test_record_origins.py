@@ -2,7 +2,7 @@
 
 import json
 
-from tallystick.judging.record_origins import read_identities
+from tallystick.judging.record_origins import read_record_origins
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.matching.evidence import LegsCase
 from tallystick.matching.match_case import RecordLocation
@@ -67,12 +67,12 @@ def value(key: str) -> bytes:
     return json.dumps({"event_id": key, "payment_id": "pay-1", "leg": "payout", "amount_minor": 7}).encode()
 
 
-def test_identities_carry_the_transactions_span_and_planted_copies_have_none() -> None:
+def test_record_origins_carry_the_transactions_span_and_planted_copies_have_none() -> None:
     log = SyntheticLog()
     log.append(value("ev-0"))
     log.append(value("ev-1"), value("ev-2"), producer_id=7, epoch=3, sequence=5, transactional=True)
     log.end_transaction(7, Marker.ABORT, epoch=4)
-    found = read_identities(
+    found = read_record_origins(
         log.fetch, [item_at(0), item_at(2), item_at(99), f"topic:{TOPIC}:-1:4"], lambda topic: contract_of().event
     )
     assert sorted(found) == [item_at(0), item_at(2)]
@@ -85,7 +85,7 @@ def test_two_hundred_thousand_breaks_are_not_as_many_fetches() -> None:
     log = SyntheticLog(fetch_batches=500)
     for number in range(1_000):
         log.append(*[value(f"ev-{number}-{one}") for one in range(20)], producer_id=7)
-    found = read_identities(
+    found = read_record_origins(
         log.fetch, [item_at(offset) for offset in range(0, 20_000, 2)], lambda topic: contract_of().event
     )
     assert len(found) == 10_000

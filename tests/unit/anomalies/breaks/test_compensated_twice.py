@@ -34,8 +34,8 @@ TWICE = BreakClass.COMPENSATED_TWICE
 def doubled_classes(*records: LogRecord) -> list[BreakClass]:
     """One row, and copies at 11, 12, ... by these."""
     copies = [event(11 + number) for number in range(len(records))]
-    identities = {copy.item_id: record for copy, record in zip(copies, records, strict=True)}
-    evidence = evidence_of(row(1), *copies, identities=identities)
+    record_origins = {copy.item_id: record for copy, record in zip(copies, records, strict=True)}
+    evidence = evidence_of(row(1), *copies, record_origins=record_origins)
     return [
         one.break_class
         for one in (*findings_of(duplicate_in_topic, evidence), *findings_of(compensated_twice, evidence))
@@ -57,6 +57,6 @@ def test_two_actions_that_stand_once_each_are_not() -> None:
 def test_one_action_of_two_keys_is_not() -> None:
     copies = [event(11), event(12), event(13, key="ev-2"), event(14, key="ev-2")]
     records = [by_action(written(producer_id=7), action) for action in ("a-1", "a-2", "a-1", "a-2")]
-    identities = {copy.item_id: record for copy, record in zip(copies, records, strict=True)}
-    evidence = evidence_of(row(1), row(2, key="ev-2"), *copies, identities=identities)
+    record_origins = {copy.item_id: record for copy, record in zip(copies, records, strict=True)}
+    evidence = evidence_of(row(1), row(2, key="ev-2"), *copies, record_origins=record_origins)
     assert list(findings_of(compensated_twice, evidence)) == []

@@ -207,11 +207,11 @@ def test_a_copy_of_ours_beside_one_that_is_not_is_our_repair_whoever_came_first(
 
 def test_copies_that_differ_are_called_so_and_equal_ones_are_not() -> None:
     def doubled_with(digest: str) -> Break:
-        identities = {
+        record_origins = {
             ORIGINAL.item_id: replace(written(producer_id=7), value_digest="aa"),
             COPY.item_id: replace(written(producer_id=8), value_digest=digest),
         }
-        (one,) = doubled_in_topic(row(1), ORIGINAL, COPY, identities=identities)
+        (one,) = doubled_in_topic(row(1), ORIGINAL, COPY, record_origins=record_origins)
         return one
 
     assert doubled_with("bb").evidence["payload_differs"] is True
@@ -221,7 +221,7 @@ def test_copies_that_differ_are_called_so_and_equal_ones_are_not() -> None:
 
 
 def test_whether_they_differ_is_not_said_where_one_has_left_the_log() -> None:
-    (one,) = doubled_in_topic(row(1), ORIGINAL, COPY, identities={COPY.item_id: written()})
+    (one,) = doubled_in_topic(row(1), ORIGINAL, COPY, record_origins={COPY.item_id: written()})
     assert one.evidence["payload_differs"] is None
 
 

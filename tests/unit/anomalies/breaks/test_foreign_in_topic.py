@@ -19,8 +19,8 @@ from tests.unit.builders import L2T, T2L, contract_of, event, evidence_of, recor
 def of_writer(origin: str) -> Evidence:
     """An event without a row; who wrote it."""
     alone, known = event(11), {"origin_header": "service", "known_origins": ["relay"]}
-    identities = {alone.item_id: replace(record_of(alone), headers={"service": origin})}
-    return evidence_of(alone, contract=contract_of(event=known), identities=identities)
+    record_origins = {alone.item_id: replace(record_of(alone), headers={"service": origin})}
+    return evidence_of(alone, contract=contract_of(event=known), record_origins=record_origins)
 
 
 class TestPlanted(PlantedCases):
@@ -41,10 +41,12 @@ def with_origins(direction: Direction) -> Contract:
 def written_by(headers: Mapping[str, str] | None, *copies: Any, direction: Direction = L2T) -> Evidence:
     """An event, and who wrote it; None: it has left the log."""
     alone = event(11)
-    identities: dict[str, LogRecord] = {}
+    record_origins: dict[str, LogRecord] = {}
     if headers is not None:
-        identities[alone.item_id] = replace(record_of(alone), headers=headers)
-    return evidence_of(alone, *copies, direction=direction, contract=with_origins(direction), identities=identities)
+        record_origins[alone.item_id] = replace(record_of(alone), headers=headers)
+    return evidence_of(
+        alone, *copies, direction=direction, contract=with_origins(direction), record_origins=record_origins
+    )
 
 
 @pytest.mark.parametrize(("direction"), [L2T, T2L], ids=str)

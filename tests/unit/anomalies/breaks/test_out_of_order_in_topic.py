@@ -27,7 +27,7 @@ def with_late_sequence(*copies: Entry) -> Evidence:
         *copies,
         out_of_order=(late,),
         out_of_order_count=1,
-        identities={one.item_id: record_of(one) for one in copies if one.side is IN_TOPIC},
+        record_origins={one.item_id: record_of(one) for one in copies if one.side is IN_TOPIC},
     )
 
 
@@ -81,7 +81,7 @@ def test_where_not_all_events_out_of_order_are_named_each_says_how_many_there_ar
 def test_it_says_who_wrote_the_event() -> None:
     late = event(12)
     (found,) = findings_of(
-        out_of_order_in_topic, disordered(late_event(12), identities={late.item_id: record_of(late)})
+        out_of_order_in_topic, disordered(late_event(12), record_origins={late.item_id: record_of(late)})
     )
     assert found.evidence["identity"]["producer_id"] == -1
 

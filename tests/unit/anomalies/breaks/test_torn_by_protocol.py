@@ -33,7 +33,7 @@ def torn_here(*, aborted_epoch: int) -> Evidence:
     return evidence_of(
         contract=contract_of(legs={"payout": TOPIC, "fee": "billing.fees"}),
         incomplete=(case,),
-        identities={
+        record_origins={
             committed.item_id: in_transaction(record_of(committed, producer_id=7), epoch=3),
             aborted.item_id: in_transaction(record_of(aborted, producer_id=7), epoch=aborted_epoch),
         },
@@ -107,10 +107,12 @@ def of_two_legs(committed: LogRecord | None, *aborted: LogRecord) -> Evidence:
             ),
         },
     )
-    identities = {copy.item_id: record for copy, record in zip(invoices, aborted, strict=True)}
+    record_origins = {copy.item_id: record for copy, record in zip(invoices, aborted, strict=True)}
     if committed is not None:
-        identities[PAYMENT.item_id] = committed
-    return evidence_of(contract=contract_of(T2L, legs=LEGS), direction=T2L, incomplete=(case,), identities=identities)
+        record_origins[PAYMENT.item_id] = committed
+    return evidence_of(
+        contract=contract_of(T2L, legs=LEGS), direction=T2L, incomplete=(case,), record_origins=record_origins
+    )
 
 
 @pytest.mark.parametrize(
@@ -169,5 +171,5 @@ def test_a_transaction_torn_by_the_protocol_names_both_markers() -> None:
     (found,) = findings_of(torn_by_protocol, of_two_legs(leg(PAYMENT, ended_ms=300), leg(INVOICE, ended_ms=200)))
     assert (found.leg, found.amount_minor, found.currency) == ("invoice", 1_000, "EUR")
     assert "One producer transaction committed payment at topic:billing.payments:0:11" in found.story
-    spans = {item_id: identity["span"] for item_id, identity in found.evidence["identities"].items()}
+    spans = {item_id: origin["span"] for item_id, origin in found.evidence["identities"].items()}
     assert [spans[one.item_id]["marker_offset"] for one in (PAYMENT, INVOICE)] == [12, 5]
