@@ -1,1 +1,1 @@
-"""What the Spark cluster runs: entry points, readers of both sides, and the match."""
+"""The part that a Spark cluster runs: entry points, readers of both sides, and the match."""

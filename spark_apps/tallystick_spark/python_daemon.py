@@ -21,7 +21,7 @@ _TASKS = (
     "tallystick_spark.readers.postgres_rows",
     "pandas",
 )
-"""What tasks import. pandas: `keyed_hash` imports it when it hashes first."""
+"""The modules that tasks import. pandas: `keyed_hash` imports it when it hashes first."""
 
 
 def main() -> None:

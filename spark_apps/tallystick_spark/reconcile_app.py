@@ -131,7 +131,7 @@ def main(argv: Sequence[str]) -> None:
 
 
 def follow(pipe: Path) -> Iterator[CutJob]:
-    """What is written to a named pipe, as it comes, until its last writer closes it."""
+    """Yield the jobs that are written to a named pipe, as they come, until its last writer closes it."""
     with pipe.open(encoding="utf-8") as lines:
         for line in lines:
             order = json.loads(line)
@@ -166,7 +166,7 @@ def judge_stored(engine: Engine, contract: Contract, cut_n: int, *, reread: bool
 
 
 def _made_under(engine: Engine, contract: Contract, cut_n: int) -> Contract:
-    """What people may see of a cut is said by the contract of then."""
+    """Return the contract that the cut was made under: it says what people may see of the cut."""
     return read_contract(engine, contract.name, cut_n) or contract
 
 

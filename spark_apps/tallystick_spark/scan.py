@@ -90,8 +90,8 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True)
 class Sides:
-    """What a match takes. by_id: asks the ledger for single rows, where it can. queries: what reads a PostgreSQL's, and
-    snapshot: under which.
+    """The input of a match. by_id: asks the ledger for single rows, where it can. queries: read a PostgreSQL's rows,
+    under `snapshot`.
     """
 
     topic: Side
@@ -105,12 +105,12 @@ class Sides:
 
 
 def reads_log(contract: Contract) -> bool:
-    """Whether the events are read from the log by a reader of ours, which counts its offsets in the same walk."""
+    """Return whether our own reader reads the events from the log, and counts its offsets in the same walk."""
     return not _asks_for_client() and matches_by_hash(contract)
 
 
 def matches_by_hash(contract: Contract) -> bool:
-    """Whether the quick match answers as the full one does."""
+    """Return whether the quick match answers as the full one does."""
     return os.environ.get(SCAN_VARIABLE) != PAIR_BY_PAIR and supports_hash_match(
         has_sequence=contract.event.sequence is not None,
         ignore_case=contract.currency_case == "ignored",
@@ -129,7 +129,7 @@ class CutToScan:
 
     @property
     def topic_slices(self) -> list[TopicSlice]:
-        """Of the contract's own topics."""
+        """The slices of the contract's own topics."""
         return slices_on(self.cut, self.contract.topics)
 
     @property
@@ -138,7 +138,7 @@ class CutToScan:
 
     @property
     def seed(self) -> str:
-        """What the choice of a sample depends on."""
+        """The text that the choice of a sample depends on."""
         return f"{self.contract.name}/{self.cut.n}"
 
     @property
@@ -227,7 +227,7 @@ def _topic_side(spark: SparkSession, asked: CutToScan) -> Side:
 
 
 def _open_session(name: str) -> SparkSession:
-    """Where Spark's tasks run in this process's machine, they run Python as we do, unless somebody says otherwise."""
+    """Open a session. Its tasks on this machine run this process's Python, unless the environment says otherwise."""
     if _WORKERS_PYTHON not in os.environ and str(SparkConf().get("spark.master", "")).startswith("local"):
         os.environ[_WORKERS_PYTHON] = sys.executable
     return SparkSession.builder.appName(name).getOrCreate()
@@ -236,7 +236,7 @@ def _open_session(name: str) -> SparkSession:
 def _read_events(
     spark: SparkSession, kafka: KafkaSettings, slices: Sequence[TopicSlice], fields: EventFields, several_legs: bool
 ) -> DataFrame:
-    """By our own reader, or where somebody asks for it, by Kafka's client."""
+    """Read events by our own reader, or by Kafka's client where the environment asks for it."""
     ranges = [part.readable for part in slices]
     if _asks_for_client():
         return parse_events(read_topics(spark, kafka, ranges), fields, several_legs=several_legs)
@@ -255,7 +255,7 @@ def _scan_log(
     on_progress: OnProgress,
     index_to: IndexPlan | None,
 ) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
-    """By our readers of log and ledger, beside a second reading by Kafka's client."""
+    """Scan by our readers of log and ledger, beside a second reading by Kafka's client."""
     slices, kafka = asked.topic_slices, asked.connections.kafka
     sample = choose_sample(slices, seed=asked.seed)
     log = LogTopic(
@@ -297,7 +297,7 @@ def _scan_log(
 
 
 def _samples(asked: CutToScan) -> tuple[tuple[KafkaSettings, tuple[OffsetRange, ...]], ...]:
-    """What Kafka's client reads again, and where."""
+    """Return the ranges that Kafka's client reads again, with the settings of their cluster."""
     events = (asked.connections.kafka, choose_sample(asked.topic_slices, seed=asked.seed))
     if not asked.contract.input_topics:
         return (events,)
@@ -361,7 +361,7 @@ def _scan(
     inputs: DataFrame | None,
     index_to: IndexPlan | None,
 ) -> SliceScan:
-    """By Kafka's client; by hash where that gives the same answers, else pair by pair."""
+    """Scan parsed events: by hash where that gives the same answers, otherwise pair by pair."""
     if index_to is not None and inputs is None:
         sides = replace(sides, topic=replace(sides.topic, reading=sides.topic.read.persist))
         keys_to_include = {*keys_to_include, *keys_read_before(sides.topic.read, index_to)}

@@ -97,7 +97,7 @@ def _cell(text: str) -> str:
 
 
 def _anchor(name: str) -> str:
-    """What GitHub makes of a heading."""
+    """Return the anchor that GitHub makes of a heading."""
     return name.replace(" ", "-")
 
 

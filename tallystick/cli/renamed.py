@@ -33,7 +33,7 @@ def _names_of(ctx: Any) -> list[str]:
 
 
 def old_option(error: Exception) -> OldSpelling | None:
-    """What to say instead where an unknown option is an old one; None for any other error."""
+    """Return the sentence that names the new spelling of an old option; None for any other error."""
     old, ctx = getattr(error, "option_name", ""), getattr(error, "ctx", None)
     if old not in OPTIONS or ctx is None:
         return None

@@ -24,7 +24,7 @@ NO_PRODUCER_ID = -1
 
 
 class Marker(StrEnum):
-    """How a producer transaction ended on this partition."""
+    """The end of a producer transaction on one partition."""
 
     COMMIT = "commit"
     ABORT = "abort"

@@ -1,4 +1,4 @@
-"""What a readable event is: a payload in, the contract's fields out, or why not. Whoever reads payloads asks here.
+"""Decode payloads: read the contract's fields of one, or say why it is unreadable. All readers of payloads use this.
 
 `EventDecoder` is the one interface. The reader of the log and Spark's frame read many payloads by it (`read_whole`,
 `read_each`), look-ups read single ones (`read`) or only their keys (`decode_keys`). `read` is the rule; the quick ways
@@ -29,13 +29,13 @@ DEPTH_MAX = 100
 """Objects and arrays inside each other. Deeper, a parser ends where its stack does: each time at another depth."""
 
 DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, TypeError, RecursionError)
-"""What msgspec's JSON decoder raises of bytes that it does not take; a TypeError where there are none."""
+"""The errors of msgspec's JSON decoder for bytes that it refuses; a TypeError where there are none."""
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _BRACKET = re.compile(rb"[][{}]")
 _WHOLE_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)")
 _DECIMAL = re.compile(r"(-?[0-9]+)(?:\.([0-9]+))?", re.ASCII)
 _KEY_OF_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,4299}", re.ASCII)
-"""What a JSON integer reads as. Python reads none of more digits."""
+"""The text of a JSON integer that is a key. Python reads none of more digits."""
 _NUL_ESCAPE = rb"\u0000"
 _TEXTS = ("match_key", "transaction_key", "leg", "currency")
 
@@ -145,7 +145,7 @@ class EventDecoder:
 
     @cached_property
     def decode_keys(self) -> Callable[[bytes], EventKeys]:
-        """Of one payload only the keys, as `written_keys` has them. Raises DECODE_ERRORS where it may have any."""
+        """Decode only the keys of a payload, as `written_keys` has them. Raises DECODE_ERRORS where it may have any."""
         return cast("Callable[[bytes], EventKeys]", msgspec.json.Decoder(_two_keys(self._fields)).decode)
 
     @cached_property
@@ -200,7 +200,7 @@ _NOTHING = (b"", b"null")
 
 @lru_cache
 def decoder_of(fields: EventFields) -> EventDecoder:
-    """Of a look-up, which asks what single records say, whatever is asked of transactions."""
+    """Return the decoder for look-ups, which read single records and need no transaction key."""
     return EventDecoder(fields)
 
 
@@ -211,7 +211,7 @@ def written_keys(keys: Iterable[str]) -> frozenset[str | int]:
 
 
 def unsound(value: bytes) -> str:
-    """What is wrong with a payload whatever it should say; "" if nothing is."""
+    """Return why no contract can read a payload; "" where nothing is wrong with it."""
     if not value.isascii():
         try:
             value.decode()
@@ -223,9 +223,9 @@ def unsound(value: bytes) -> str:
 
 
 def depth_of(value: bytes) -> int:
-    """How many objects and arrays stand inside each other at most. Brackets in strings are none.
+    """Return the greatest number of objects and arrays inside each other. Brackets in strings do not count.
 
-    Of a payload that is nested too deep so many as are too many.
+    Counting ends as soon as a payload is nested too deep.
     """
     depth = deepest = 0
     for bracket in _BRACKET.finditer(_STRING.sub(b"", value)):
@@ -237,7 +237,7 @@ def depth_of(value: bytes) -> int:
 
 
 def unfit(text: str, name: str) -> str:
-    """What keeps a key, a leg or a currency from being compared and kept; "" if nothing does.
+    """Return why a key, a leg or a currency cannot be compared and kept; "" where it can.
 
     A text too long is named by its hash, so that its like is found, and never written out.
     """
@@ -280,7 +280,7 @@ _DECODE_TEXT = msgspec.json.Decoder(str).decode
 
 
 def _raw_decoder(json_names: set[str]) -> Callable[[bytes], Callable[[str], bytes]]:
-    """Of one JSON object: by name how a field is written, b"" where it is not there."""
+    """Return a decoder that gives the raw text of each field of one JSON object, by name; b"" where it is absent."""
     names = sorted(json_names)
     shape = msgspec.defstruct(
         "RawEvent",
@@ -323,13 +323,13 @@ def _refuse(value: bytes | None) -> Event:
 
 
 def _is_plain(fields: EventFields) -> bool:
-    """Are the contract's fields strings, and one whole number under a name of its own?"""
+    """Return whether the contract's fields are strings, and one whole number under a name of its own."""
     texts = {getattr(fields, name) for name in _TEXTS}
     return fields.amount_unit == "minor" and fields.sequence is None and fields.amount_minor not in texts
 
 
 def _are_sound(values: Sequence[bytes]) -> bool:
-    """Do they hold nothing that msgspec takes and the reader does not? Asked of all at once, for it is seldom no."""
+    """Return whether none holds what msgspec takes and the reader does not. Tests all at once: it is seldom false."""
     together = b"\n".join(values)
     if b"\\" in together and _NUL_ESCAPE in together:
         return False
@@ -339,7 +339,7 @@ def _are_sound(values: Sequence[bytes]) -> bool:
 
 
 def _are_shallow(values: Sequence[bytes], together: bytes) -> bool:
-    """Is none of them too deep, as can be told at a glance? An object inside another one adds five bytes at least."""
+    """Return whether a quick look shows that none is too deep. An object inside another adds five bytes at least."""
     if b"[" not in together and max(map(len, values), default=0) < 5 * DEPTH_MAX:
         return True
     return together.count(b"{") + together.count(b"[") < DEPTH_MAX + len(values)
@@ -348,7 +348,7 @@ def _are_shallow(values: Sequence[bytes], together: bytes) -> bool:
 def _quick_decoder(
     fields: EventFields, others: tuple[type, ...], *, several_legs: bool
 ) -> Callable[[bytes | None], Event]:
-    """Of one JSON object as an object with the contract's names. Takes no event that lacks anything.
+    """Return a decoder of one JSON object into an object with the contract's names. It refuses an incomplete event.
 
     others: what may stand where a text is asked for.
     """

@@ -18,7 +18,7 @@ from tallystick.model.offsets import TopicPartition
 
 FETCH_BYTES = 8 << 20
 TOGETHER_BYTES = 1 << 20
-"""Of an answer about several partitions; so much that a round trip costs less than what it brings."""
+"""Size of an answer about several partitions; at this size a round trip costs less than the data it brings."""
 _FETCH_VERSIONS = {"min_version": 4, "max_version": 11}
 """11 is the last version before flexible fields; Kafka 4 still speaks 4 and up (KIP-896)."""
 _OFFSET_OUT_OF_RANGE = 1
@@ -55,7 +55,7 @@ Fetch = Callable[[TopicPartition, int, bool], FetchedLog]
 
 
 class Asked(NamedTuple):
-    """What a Fetch is asked."""
+    """The arguments of a Fetch."""
 
     topic_partition: TopicPartition
     kafka_offset: int
@@ -63,8 +63,8 @@ class Asked(NamedTuple):
 
 
 FetchTogether = Callable[[Sequence[Asked]], Mapping[Asked, FetchedLog]]
-"""What one request brought of several, all under one isolation; nothing of those that lie elsewhere than the first, or
-have nothing there, or for which the answer had no more room, or of which the broker tells an error."""
+"""Ask several with one request, all under one isolation. The answer lacks those that are not led by the first one's
+broker, that have nothing there, for which it had no more room, or for which the broker reports an error."""
 
 
 @contextmanager
@@ -139,7 +139,7 @@ def _read_leaders(admin: KafkaAdminClient, topic: str) -> dict[TopicPartition, i
 
 
 def _send(admin: KafkaAdminClient, node: int, group: Sequence[Asked], fetch_bytes: int) -> list[tuple[Asked, Any]]:
-    """What one broker answers to each, in one request; all under the first one's isolation."""
+    """Send one request to one broker and return its answer to each; all under the first one's isolation."""
     response = admin._manager.run(_send_fetch, admin._manager, node, group, fetch_bytes)
     asked = {(one.topic_partition.topic, one.topic_partition.partition): one for one in group}
     return [

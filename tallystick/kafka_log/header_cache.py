@@ -41,12 +41,12 @@ class BatchHeads:
     batch_bytes: int
 
     def covers(self, offset: int) -> bool:
-        """Is it in the slice, with a head at or behind it?"""
+        """Return whether the offset is in the slice, with a head at or behind it."""
         return bool(self.heads) and self.offsets.kafka_offset_start <= offset < self.next_offsets[-1]
 
     @property
     def are_worth_picking(self) -> bool:
-        """Is it quicker to fetch each aborted batch by itself than to walk the slice?"""
+        """Return whether it is quicker to fetch each aborted batch by itself than to walk the slice."""
         return self._is_quicker(len(self.aborted))
 
     def picked(self, offsets: Iterable[int]) -> tuple[int, ...] | None:
@@ -58,7 +58,7 @@ class BatchHeads:
         return fetches * FETCH_WORTH_BYTES < self.batch_bytes
 
     def answer(self, offset: int, around: FetchedLog) -> FetchedLog:
-        """As a broker answers under read_committed from this offset on, without records. around: where the log ends."""
+        """Answer like a broker under read_committed from this offset on, without records. around: the log's bounds."""
         first = bisect_right(self.next_offsets, offset)
         end = first + HEADS_OF_AN_ANSWER
         some = b"".join(self.heads[first:end])
@@ -157,7 +157,7 @@ class KeptHeads:
         return batch_at(self.fetch_one, topic_partition, batch.header.last_offset)
 
     def worth_picking(self, ranges: tuple[OffsetRange, ...]) -> "KeptHeads":
-        """Those of these ranges, each but where so much was aborted that a search walks the log sooner."""
+        """Return the heads of these ranges, except where so much was aborted that walking the log is quicker."""
         picked = {part: kept for part, kept in self.of.items() if kept.offsets in ranges and kept.are_worth_picking}
         return replace(self, of=picked)
 

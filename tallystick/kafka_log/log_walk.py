@@ -22,14 +22,14 @@ class LogEndsEarly(OffsetNotInLog):
 
 
 class Outcome(StrEnum):
-    """What became of a record."""
+    """The fate of a record in its producer transaction."""
 
     COMMITTED = "committed"
     ABORTED = "aborted"
     PLAIN = "plain"
     """Written outside any producer transaction."""
     OPEN = "open"
-    """At or above the LSO: nobody can say yet."""
+    """The record is at or above the LSO: its outcome is not decided yet."""
     MARKER = "marker"
 
 
@@ -120,7 +120,7 @@ def batch_at(fetch: Fetch, topic_partition: TopicPartition, offset: int) -> Deci
 
 
 def read_log_start(fetch: Fetch, topic_partition: TopicPartition, offsets: Iterable[int]) -> int | None:
-    """Where the retained log begins, asked at the first of these offsets that is still there; None if none is."""
+    """Return the retained log's start, asked at the first of these offsets that is still there; None if none is."""
     for offset in offsets:
         try:
             return fetch(topic_partition, offset, False).log_start

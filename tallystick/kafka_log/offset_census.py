@@ -17,7 +17,7 @@ from tallystick.model.census_values import PartitionCensus
 from tallystick.model.offsets import OffsetRange
 
 LOOK_BACK_OFFSETS = 10_000
-"""So far before a slice the census looks for the data of a COMMIT marker, so as not to call its transaction empty."""
+"""Distance before a slice where the census looks for a COMMIT marker's data, so as not to call it empty."""
 
 
 OnProgress = Callable[[str, Mapping[str, Any]], None]
@@ -32,11 +32,11 @@ class OffsetProgress:
         self._before = self._told = 0
 
     def of_partition(self, counted: int) -> None:
-        """So many of the partition that is being counted."""
+        """Report how many offsets of the partition in progress are counted."""
         self._say(self._before + counted)
 
     def partition_done(self, counted: int) -> None:
-        """It is over, and had so many."""
+        """Report that the partition is complete, and how many offsets it had."""
         self._before += counted
         self._say(self._before)
 
@@ -197,7 +197,7 @@ def _last_is_data(fetch: Fetch, before: OffsetRange, history: ProducerHistory) -
 
 
 def with_compaction(census: PartitionCensus, *, compacts: bool) -> PartitionCensus:
-    """Where the topic's cleanup.policy compacts, holes are what compaction leaves. Nothing else is explained by it.
+    """Attribute holes to compaction where the topic's cleanup.policy compacts. It explains nothing else.
 
     Source: KIP-58, KIP-98: a compacted batch keeps its offsets and loses records, or goes as a whole.
     """

@@ -22,13 +22,13 @@ from tallystick.kafka_log.log_walk import DecidedBatch
 from tallystick.kafka_log.unpacking import UnreadableBatch, unpack
 
 RECORDS_MAX = 1_000_000
-"""Of one batch. Each becomes an object of some 200 bytes, of however few it was made."""
+"""Limit for one batch. Each record becomes an object of some 200 bytes, however few bytes it has in the batch."""
 HEADERS_MAX = 1_000
-"""Of one record, where its batch is large: each becomes an object of some 70 bytes, and is made of two."""
+"""Limit for one record of a large batch. Each header becomes an object of some 70 bytes, made of two bytes."""
 WALKED_ABOVE_BYTES = 4 << 20
 """A larger batch is walked before it is decoded. In a smaller one headers fill 150 MB at most."""
 _ATTRIBUTES_AT = 21
-"""What stands from here on is covered by the checksum."""
+"""The checksum covers all bytes from here on."""
 _CODEC, _LOG_APPEND_TIME = 0x07, 0x08
 _BASE_TIMESTAMP_AT, _RECORD_COUNT_AT = 27, 57
 _LENGTH_AND_ATTRIBUTES = 3
@@ -38,7 +38,7 @@ _VARLONG_BITS = 70
 
 
 class PlainRecord(NamedTuple):
-    """What is asked of a DefaultRecord."""
+    """The part of a DefaultRecord's interface that readers use."""
 
     offset: int
     timestamp: int
@@ -95,7 +95,7 @@ def is_compressed(batch: DecidedBatch) -> bool:
 
 
 def is_whole(batch: DecidedBatch) -> bool:
-    """Are its bytes those that its checksum was made of?"""
+    """Return whether a batch's bytes match its checksum."""
     return bool(checksum(batch.raw) == calc_crc32c(bytes(batch.raw[_ATTRIBUTES_AT:])))
 
 
@@ -142,7 +142,7 @@ def _numbers_of_headers(raw: bytes, count: int) -> Iterator[int]:
 
 
 def _has_wide_attributes(raw: bytes, count: int) -> bool:
-    """Is there a record whose attributes the library misreads? It goes over every record of a log, so it works out once
+    """Return whether the library misreads some record's attributes. Visits every record of a log, so it works out once
     what records that begin alike have in common.
 
     Where the records' lengths lead nowhere, the library says so.
@@ -166,7 +166,7 @@ def _has_wide_attributes(raw: bytes, count: int) -> bool:
 
 
 def _length_at(raw: bytes, at: int) -> tuple[int, int]:
-    """Where the number that begins here is over, and its value, which is a length and so not below 0."""
+    """Return where the number that begins here ends, and its value, which is a length and so not below 0."""
     length = byte = raw[at]
     at, shift = at + 1, 7
     while byte > 0x7F and shift < _VARLONG_BITS:

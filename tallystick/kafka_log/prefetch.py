@@ -1,4 +1,4 @@
-"""Where many partitions have a little each, one request asks for many: a round trip costs more than what it brings.
+"""Ask for many small partitions with one request: a round trip costs more than the little data of one.
 
 Answers that came along wait until they are asked for, and each is given once. Decides nothing, and never changes an
 answer: where nothing came along, the partition is asked for itself.
@@ -14,7 +14,7 @@ from tallystick.model.offsets import OffsetRange, TopicPartition
 TOGETHER_OFFSETS = 10_000
 """Ranges of no more offsets are asked for together. A larger one fills an answer of its own."""
 _FIRST_GROUP = 100
-"""Of what follows, twice as many as the answer before reached: logs that go on behind a range fill it early, and the
+"""Later groups are twice what the answer before reached: logs that go on behind a range fill an answer early, and the
 broker looks up each partition that it is asked for."""
 
 
@@ -42,14 +42,14 @@ def fetch_ahead(fetch: Fetch, together: FetchTogether, ranges: Sequence[OffsetRa
 
 
 def _holds_a_batch(fetched: FetchedLog) -> bool:
-    """Where an answer's room ends, the broker cuts a batch short; alone, it would have come whole."""
+    """Return whether a whole batch came. At the end of its room the broker cuts one short; asked alone, it is whole."""
     return next(read_batches(fetched.records), None) is not None
 
 
 def _next_ones(
     ranges: Sequence[OffsetRange], place: int, read_committed: bool, waiting: Collection[Asked]
 ) -> Iterator[Asked]:
-    """Where this range and those behind it begin, as far as they are small enough together and not there yet."""
+    """Yield the starts of this range and the next ones, while they are small enough together and not there yet."""
     offsets = 0
     for number in range(place, len(ranges)):
         part = ranges[number]

@@ -1,4 +1,4 @@
-"""What the producers of one slice did: transactions without data, fenced producers, batches that bled.
+"""Collect what the producers of one slice did: transactions without data, fenced producers, batches that bled.
 
 Holds a few values per producer id, nothing per transaction or batch, so a long slice needs no more memory than a short
 one of as many producers. Pure: the census feeds it.
@@ -17,7 +17,7 @@ from tallystick.model.census_values import BledBatch
 from tallystick.model.offsets import OffsetRange
 
 BLED_SAMPLE = 20
-"""So many bled batches of a slice are named; all are counted."""
+"""Number of bled batches of a slice that are named; all are counted."""
 
 
 class _Producer:
@@ -121,7 +121,7 @@ class ProducerHistory:
             producer.epoch = -1
 
     def add_before(self, has_data: dict[int, bool], *, nothing_else_before: bool) -> None:
-        """What lies before the slice: producer id to whether data of it follows its last marker there.
+        """Add the state before the slice: producer id to whether data of it follows its last marker there.
 
         A producer id that is not named is undecided, and not counted, unless the log begins there.
         """
@@ -153,7 +153,7 @@ class ProducerHistory:
 
 
 class MarkerProtocol(StrEnum):
-    """What a producer's epochs do."""
+    """The way a producer's epochs change from one transaction to the next."""
 
     CONSTANT_EPOCH = "constant_epoch"
     """transaction.version 1."""
@@ -163,9 +163,9 @@ class MarkerProtocol(StrEnum):
 
 
 def protocol_of_marker(marker: Marker, *, data_epoch: int, marker_epoch: int) -> MarkerProtocol:
-    """What one transaction on one partition tells.
+    """Return the protocol that one transaction on one partition shows.
 
-    An ABORT under a later epoch tells nothing: a coordinator that fences a producer or times it out raises the epoch
+    An ABORT under a later epoch shows nothing: a coordinator that fences a producer or times it out raises the epoch
     under either version.
     """
     if marker_epoch == data_epoch:

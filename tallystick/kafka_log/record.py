@@ -21,15 +21,15 @@ from tallystick.model.offsets import TopicPartition
 SESSION_HEADER = "session"
 """One value per producing process: tells a retry from a second process where there is no producer id."""
 SOURCE_HEADER = "source"
-"""Where the input of this output came from: tells a reprocessed input."""
+"""The place that this output's input came from: shows that an input was processed again."""
 ACTION_HEADER = "tallystick-action-id"
-"""Which of our compensations published the event."""
+"""The compensation of ours that published the event."""
 REVERSES_HEADER = "tallystick-reverses"
 """Item id (topic, partition, offset) of the copy that this event of ours takes back."""
 HEADER_LENGTH = 200
-"""In characters. Headers of a longer name or value, and values that are no text, are not kept."""
+"""Limit in characters. Headers of a longer name or value, and values that are no text, are not kept."""
 HEADERS_KEPT = 100
-"""Of one record, whose others are not kept: ours and the contract's are four."""
+"""Limit for one record; further headers are not kept. Ours and the contract's are four."""
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -64,7 +64,7 @@ class LogRecord:
 
     @property
     def item_id(self) -> str:
-        """As tallystick.matching.scan_result.topic_item_id names it."""
+        """Return the item id, as tallystick.matching.scan_result.topic_item_id writes it."""
         return f"topic:{self.topic_partition.topic}:{self.topic_partition.partition}:{self.kafka_offset}"
 
     @property
@@ -77,7 +77,7 @@ class LogRecord:
         return self.headers.get(name)
 
     def as_json(self) -> dict[str, Any]:
-        """Who wrote it, and in which producer transaction. No payload."""
+        """Return who wrote the record, and in which producer transaction. No payload."""
         return {
             "at": self.item_id,
             "producer_id": self.producer_id,
@@ -101,7 +101,7 @@ def packed(record: LogRecord) -> bytes:
 
 
 def unpacked(record: bytes) -> LogRecord:
-    """What `packed` was given."""
+    """Return the record that `packed` was given."""
     return _UNPACK.decode(record)
 
 

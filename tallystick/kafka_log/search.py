@@ -29,7 +29,7 @@ _SCANNED = (Outcome.COMMITTED, Outcome.PLAIN)
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What is looked for: records of one of these keys, or at one of these places.
+    """The records to look for: those of one of these keys, or at one of these places.
 
     known: at most one range of a partition, in which every committed and plain record of these keys stands at one of
     the places; there only what was aborted is searched for keys.
@@ -92,7 +92,7 @@ def find_records(
 
 
 def _is_known(batch: DecidedBatch, known: Sequence[OffsetRange]) -> bool:
-    """Does all of a batch lie where its records' places are known, if they are wanted?"""
+    """Return whether all of a batch lies where the places of wanted records are known."""
     return batch.outcome in _SCANNED and any(
         part.kafka_offset_start <= batch.header.base_offset and batch.header.next_offset <= part.kafka_offset_end
         for part in known
@@ -137,7 +137,7 @@ class _KeyFilter:
 
 
 def _may_hold(batch: DecidedBatch, needles: tuple[bytes, ...] | None, places: Sequence[int]) -> bool:
-    """May a batch hold a wanted record? Only a no is certain."""
+    """Return whether a batch may hold a wanted record. Only False is certain."""
     if needles is None or _any_inside(batch, places):
         return True
     try:

@@ -1,4 +1,4 @@
-"""What the broker says of the topics right now: bounds and identity.
+"""Read the topics' current bounds and identity from the brokers.
 
 Where a leader's log ends: above the high watermark stand records that too few replicas have yet. No consumer sees
 those, and a producer with acks=1 has been told that they are there. While fewer replicas are in sync than
@@ -99,7 +99,7 @@ def _refuse_missing(topic: str, described: Any) -> None:
 
 
 _ANY_REPLICA = -2
-"""As Kafka's own debugging tools ask: the answer is the log's end, and for a consumer (-1) the high watermark."""
+"""The id that Kafka's own debugging tools use: the answer is the log's end; a consumer (-1) gets the high watermark."""
 
 
 _VERSIONS = {"min_version": 4, "max_version": 9}
@@ -142,7 +142,7 @@ def _ask_leaders(admin: KafkaAdminClient, topics: Sequence[str]) -> dict[TopicPa
 
 
 def _ask(admin: KafkaAdminClient, node: int, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """What one broker answers of the partitions that it leads."""
+    """Return the log ends of the partitions that one broker leads, as it answers."""
     response = admin._manager.run(_send, admin._manager, node, epochs)
     ends = {}
     for topic in response.topics:

@@ -16,7 +16,7 @@ from tallystick.kafka_log.producer_history import MarkerProtocol, protocol_of_ma
 from tallystick.model.offsets import OffsetRange, TopicPartition
 
 LOOK_BACK_OFFSETS = 10_000
-"""So far before a record its transaction's first record is looked for."""
+"""Distance before a record in which its transaction's first record is looked for."""
 _NO_END = 1 << 62
 Meet = Callable[[DecidedBatch, Sequence[int]], None]
 """(data batch, offsets asked for that it holds) -> None"""
@@ -169,7 +169,7 @@ def read_spans(
 
 
 def _may_be_transactional(fetched: FetchedLog) -> bool:
-    """Does a producer transaction's batch stand first in an answer, for all that it shows?"""
+    """Return whether, by what an answer shows, its first batch may belong to a producer transaction."""
     first = next(decide_batches(fetched, True), None)
     return first is None or first.header.is_transactional
 

@@ -14,14 +14,14 @@ import zstandard
 from lz4.frame import LZ4FrameDecompressor
 
 UNPACKED_BYTES_MAX = 64 << 20
-"""Of one batch: sixty-four times what a broker takes on the wire unless it is told otherwise."""
+"""Limit for one batch: sixty-four times the largest batch that a broker takes on the wire by default."""
 UNPACKED_TIMES_MAX = 1_000
 """More than so many times its bytes on the wire no batch of events becomes, since each says something of its own: what
 a writer's byte costs its readers is bounded too."""
 _NEVER_TOO_MUCH_BYTES = 64 << 10
 _PIECE_BYTES = 1 << 20
 _FED_BYTES = 16 << 10
-"""At a time: what stands behind a stream's end is copied, and a batch may be tens of thousands of empty streams."""
+"""Bytes fed at a time: all behind a stream's end is copied, and a batch may be tens of thousands of empty streams."""
 _GZIP_WINDOW = 31
 """zlib's way to say: with gzip's header, and the largest window."""
 _XERIAL_MAGIC, _XERIAL_HEADER_BYTES = b"\x82SNAPPY\x00", 16
@@ -35,7 +35,7 @@ class UnreadableBatch(ValueError):
 
 
 def unpack(codec: int, packed: bytes) -> bytes:
-    """What was packed. codec: of the batch's attributes, not 0.
+    """Return the unpacked bytes. codec: of the batch's attributes, not 0.
 
     Raises UnreadableBatch where it is more than `bytes_max_of` it, or no stream of that codec.
     """
@@ -55,7 +55,7 @@ def unpack(codec: int, packed: bytes) -> bytes:
 
 
 def bytes_max_of(packed: bytes) -> int:
-    """What is read of it when it is unpacked."""
+    """Return the most bytes that are read of a packed batch when it is unpacked."""
     return min(UNPACKED_BYTES_MAX, _NEVER_TOO_MUCH_BYTES + UNPACKED_TIMES_MAX * len(packed))
 
 
@@ -66,7 +66,7 @@ def _too_much(packed: bytes) -> UnreadableBatch:
 
 
 def _gzip_pieces(packed: bytes) -> Iterator[bytes]:
-    """Of each member, one behind the other. Source: RFC 1952, 2.2."""
+    """Yield the pieces of each member, one behind the other. Source: RFC 1952, 2.2."""
     position = 0
     while position < len(packed):
         member = zlib.decompressobj(_GZIP_WINDOW)
@@ -81,7 +81,7 @@ def _gzip_pieces(packed: bytes) -> Iterator[bytes]:
 
 
 def _lz4_pieces(packed: bytes) -> Iterator[bytes]:
-    """Of each frame, one behind the other."""
+    """Yield the pieces of each frame, one behind the other."""
     position = 0
     while position < len(packed):
         frame = LZ4FrameDecompressor()
@@ -96,14 +96,14 @@ def _lz4_pieces(packed: bytes) -> Iterator[bytes]:
 
 
 def _zstd_pieces(packed: bytes) -> Iterator[bytes]:
-    """Of all frames together."""
+    """Yield the pieces of all frames together."""
     with zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True) as stream:
         while piece := stream.read(_PIECE_BYTES):
             yield piece
 
 
 def _snappy_pieces(packed: bytes) -> Iterator[bytes]:
-    """Of one block, or of the blocks of xerial's stream. A block says first how much it holds."""
+    """Yield one block, or the blocks of xerial's stream. A block states its unpacked size first."""
     for block in _xerial_blocks(packed) if packed.startswith(_XERIAL_MAGIC) else (packed,):
         if cramjam.snappy.decompress_raw_len(block) > bytes_max_of(packed):
             raise _too_much(packed)

@@ -13,7 +13,7 @@ from typing import Any
 WITHOUT_ID, BEFORE, AHEAD = "without_id", "before", "ahead"
 """Places besides the slices: no id, one below the first slice, one that the server has not given out yet."""
 NAMED_MAX = 5
-"""So many rows of a place that has too many are named."""
+"""Number of rows that are named of a place with a surplus."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,23 +47,23 @@ class Place:
 
     @property
     def says_otherwise(self) -> bool:
-        """As many rows as before, and not all say what they said."""
+        """Return whether there are as many rows as before, and some have changed."""
         return self.now == self.expected
 
     @property
     def to_name(self) -> int:
-        """How many of its newest rows are worth naming."""
+        """Return how many of its newest rows are worth naming."""
         return NAMED_MAX if self.says_otherwise else self.surplus
 
     @property
     def gone(self) -> int:
-        """Of rows that cuts have read."""
+        """Return how many rows that cuts have read are gone."""
         return 0 if self.name in (WITHOUT_ID, BEFORE, AHEAD) else max(0, self.expected - self.now)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EarlierRows:
-    """What one run counted. counts: by place; of slices only those that hold other rows than were read of them.
+    """The figures of one run. counts: by place; of slices only those that hold other rows than were read of them.
 
     digests: what the rows say, by slice, of those that the contract compares and of the run's own.
     """
@@ -86,7 +86,7 @@ class EarlierRows:
 
 
 def bounds_of(read: Sequence[ReadSlice], *, xid_start: int, xid_end: int, next_xid: int) -> list[int]:
-    """Where places begin, in order: the slices that were read, the cut's own, what lies behind it, what lies ahead."""
+    """Return where places begin, in order: slices that were read, the cut's own, ids behind it, ids ahead."""
     return [*(one.start for one in read), xid_start, xid_end, next_xid]
 
 

@@ -71,7 +71,7 @@ class InputTopics:
 
 
 def input_kafka(contract: Contract, connections: Connections) -> KafkaSettings:
-    """How to reach the input topics. Raises ConnectionNotGiven."""
+    """Return the settings that reach the input topics. Raises ConnectionNotGiven."""
     return kafka_settings(connections.ledger_dsn, connection_id=contract.ledger.connection)
 
 

@@ -64,10 +64,10 @@ _MICROSECONDS = 1_000_000
 _REMAINDER_OF = 1_000_003
 """A prime; two rows that differ by a multiple of it look alike in the sum."""
 _KEYS_AT_ONCE = 500
-"""So many values stand in one IN list; SQLite takes 32,766, others fewer."""
+"""Number of values in one IN list; SQLite takes 32,766, others fewer."""
 
 _READ_ONLY = {"postgresql": "SET default_transaction_read_only = on", "sqlite": "PRAGMA query_only = ON"}
-"""By SQLAlchemy's name of the database: what makes it refuse each write of this session; others have their roles."""
+"""The statement that makes a database refuse this session's writes, by SQLAlchemy's name of it; others have roles."""
 
 _TEXTS = ("row_id", "match_key", "transaction_key", "leg")
 _COLUMNS = (*_TEXTS, *Compared._fields)
@@ -146,7 +146,7 @@ class JdbcLedger:
         return LedgerDescription(key_is_unique=self._is_unique(columns.match_key), row_id_is_unique=row_id_is_unique)
 
     def read_snapshot(self) -> LedgerSnapshot:
-        """How far it can be read: the overlap behind the newest value, or behind the clock for a timestamp.
+        """Return how far it can be read: the overlap behind the newest value, or behind the clock for a timestamp.
 
         An idle ledger's clock goes on, so its rows come to be read; an integer stands still, and its newest rows wait.
         """
@@ -186,8 +186,8 @@ class JdbcLedger:
         return None
 
     def sum_of_positions(self, *, below: int) -> int | None:
-        """Of integers alone: no one function of timestamps is known to all databases. Summed by a remainder, so that
-        the sum has room in 64 bits.
+        """Sum the positions that are integers: no one function of timestamps is known to all databases. Their
+        remainders are summed, so that the sum has room in 64 bits.
         """
         return None if self._is_timestamp else self._sum_where(self._order < below)
 
@@ -222,8 +222,9 @@ class JdbcLedger:
         return {match_key: tuple(rows) for match_key, rows in found.items()}
 
     def _slices_still_whole(self) -> Callable[[int], bool]:
-        """Does the slice that holds a position hold as many rows as when a cut read it, and the same ones? Then all of
-        them were read. As many are the same where their positions have the same sum; of timestamps nobody keeps one.
+        """Return a test of a position: does its slice hold the rows that it held when a cut read it? Then all were read.
+
+        As many rows are the same ones where their positions have the same sum; of timestamps nobody keeps one.
 
         Asked after the look-up, so that what the look-up saw is counted.
         """
@@ -308,7 +309,7 @@ class JdbcLedger:
         return isinstance(self._order.type, types.DateTime)
 
     def _require_condition(self) -> None:
-        """By this database's own grammar, which no contract says."""
+        """Refuse a condition by this database's own grammar, which no contract states."""
         where = self.ledger.where
         if where and (reason := why_no_condition(where, [self.connection.dialect.name])):
             raise LedgerRefused(f"{self._name}: the contract's where: {reason}; {EXPECTED}")
@@ -333,7 +334,7 @@ class JdbcLedger:
         return [column] in unique
 
     def _is_view(self) -> bool:
-        """Of a view no database says that a column is unique."""
+        """Return whether it is a view, of which no database says that a column is unique."""
         there, schema = inspect(self.connection), self._table.schema
         return self._table.name not in there.get_table_names(schema)
 
@@ -365,7 +366,8 @@ def _microseconds(moment: datetime) -> int:
 
 
 def as_driver_texts(column: ColumnElement[Any], *, dialect: str) -> ColumnElement[Any]:
-    """What Spark's driver may read as text. SQL Server writes a uuid in capitals; Python, and so a look-up, does not.
+    """Return the column as Spark's driver may read it as text. SQL Server writes a uuid in capitals; Python does not,
+    and so a look-up does not.
 
     Source: SQL Server's manual, uniqueidentifier.
     """

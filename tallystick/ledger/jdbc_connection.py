@@ -1,4 +1,4 @@
-"""How a ledger of kind jdbc is reached, from Python and from Spark, by one address."""
+"""The connection to a ledger of kind jdbc, from Python and from Spark, by one address."""
 
 import json
 import re
@@ -14,13 +14,13 @@ from tallystick.connections.postgres_address import JDBC_READ_ONLY, as_asked_of_
 
 @dataclass(frozen=True)
 class JdbcSettings:
-    """How to reach a database from Python and from Spark. url: SQLAlchemy's."""
+    """Settings that reach a database from Python and from Spark. url: SQLAlchemy's."""
 
     url: URL = field(repr=False)
     jdbc_url: str = field(repr=False)
     driver: str
     more: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """What else Spark is told, so that it asks of the server what Python asks, and only reads."""
+    """Further options for Spark, so that it asks of the server what Python asks, and only reads."""
 
     @property
     def for_spark(self) -> dict[str, str]:
@@ -64,17 +64,17 @@ def jdbc_settings(text: str) -> JdbcSettings:
 
 
 _DRIVERS = {"postgresql": "org.postgresql.Driver", "sqlite": "org.sqlite.JDBC"}
-"""By SQLAlchemy's name of the database: the driver's class."""
+"""The driver's class, by SQLAlchemy's name of the database."""
 
 _READ_ONLY = {
     "postgresql": JDBC_READ_ONLY,
     "sqlite": {"sessionInitStatement": "PRAGMA query_only = ON"},
 }
-"""By SQLAlchemy's name of the database: what makes Spark's sessions refuse to write."""
+"""The options that make Spark's sessions refuse to write, by SQLAlchemy's name of the database."""
 
 _ABOUT_TLS = re.compile(r"ssl|tls|encrypt", re.IGNORECASE)
 _SERVERS = re.compile(r"//[^?;&]*")
-"""Of a JDBC URL: hosts and the database, whose names ask for nothing."""
+"""The hosts and the database of a JDBC URL, whose names ask for nothing."""
 
 
 def _refuse_tls_unsaid(url: URL, jdbc_url: str) -> None:

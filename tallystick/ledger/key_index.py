@@ -1,4 +1,4 @@
-"""Which match keys earlier cuts have read, and where: what the log forgets, and a ledger's owner archives.
+"""The index of match keys that earlier cuts have read, and where: the log forgets them, and owners archive ledgers.
 
 One index per judged cut: Parquet files of one row per readable event, sorted by the hash of its key; of topic_to_topic
 over both sides. Only files that a stored verdict names count, so that what a killed attempt has written is read by
@@ -28,7 +28,7 @@ from tallystick.model.run_result import IndexFile, KeyIndex
 INDEX_COLUMNS = ("hash_high", "hash_low", "part", "kafka_offset")
 """Two signed 64-bit halves of the hash; what an item id begins with ("topic:billing.payments:0"); the offset."""
 LOW_BITS = 0xFFFFFFFF
-"""Of the lower half of a seeded hash so many bits are kept: 96 in all tell 5 billion keys from 30 million others."""
+"""The bits kept of a seeded hash's lower half: 96 in all tell 5 billion keys from 30 million others."""
 
 
 class IndexIncomplete(TallystickError):
@@ -38,7 +38,7 @@ class IndexIncomplete(TallystickError):
 
 
 class IndexedCopy(NamedTuple):
-    """Where an earlier cut read a copy of a key."""
+    """The place where an earlier cut read a copy of a key."""
 
     item_id: str
     cut_n: int
@@ -46,7 +46,7 @@ class IndexedCopy(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ReadableIndexes:
-    """What one run may ask: the indexes of the cuts in its horizon whose files are as their verdicts name them.
+    """The indexes that one run may ask: of the cuts in its horizon whose files are as their verdicts name them.
 
     lost_cuts: those whose files are not. reach: where the cut `unbroken_from` begins on each input partition, and so
     the first offset of which the indexes know; empty where some of what follows was never read.
@@ -77,7 +77,7 @@ class ReadableIndexes:
         )
 
     def leaves_unseen(self, inputs: Iterable[PartitionSnapshot]) -> bool:
-        """May one have stood where neither its retained log nor an index reaches? Before the books began counts too."""
+        """Return whether an input may be where neither retained log nor index reaches, also from before the books."""
         return any(min(part.log_start, self.reach.get(part.topic_partition, part.log_start)) > 0 for part in inputs)
 
     def look_up(self, match_keys: Collection[str]) -> dict[str, tuple[IndexedCopy, ...]]:
@@ -111,7 +111,7 @@ def new_seed() -> int:
 
 
 def index_folder(artifacts: Path, contract_name: str, cut_n: int, *, attempt: int) -> Path:
-    """Where one attempt at a cut writes; another attempt has a folder of its own."""
+    """Return the folder that one attempt at a cut writes to; another attempt has a folder of its own."""
     return _contract_folder(artifacts, contract_name) / f"cut={cut_n}" / f"attempt={attempt}"
 
 
@@ -139,7 +139,7 @@ def commit_index(artifacts: Path, folder: Path, *, copies: int, kept_from: int, 
 
 
 def files_of(folder: Path, *, copies: int) -> list[Path]:
-    """What was written to a folder. Raises IndexIncomplete unless it holds so many copies."""
+    """Return the files that were written to a folder. Raises IndexIncomplete unless they hold so many copies."""
     paths = sorted(folder.glob("*.parquet"))
     found = sum(map(_copies_of, paths))
     if found != copies:
@@ -151,7 +151,7 @@ def files_of(folder: Path, *, copies: int) -> list[Path]:
 
 
 def _copies_of(path: Path) -> int:
-    """How many a file holds. Raises IndexIncomplete of one that is not whole, or that holds something else."""
+    """Return how many copies a file holds. Raises IndexIncomplete where it is not whole, or holds something else."""
     try:
         metadata = pq.read_metadata(path)
         columns = metadata.schema.to_arrow_schema().names
@@ -163,7 +163,7 @@ def _copies_of(path: Path) -> int:
 
 
 def readable_indexes(artifacts: Path, stored: Mapping[int, KeyIndex]) -> ReadableIndexes:
-    """Of those that verdicts name, by cut: what is whole, and what is lost. What a run has deleted is neither."""
+    """Sort the indexes that verdicts name, by cut, into whole and lost ones. One that a run has deleted is neither."""
     kept_from = max((index.kept_from for index in stored.values()), default=0)
     kept = {cut_n: index for cut_n, index in sorted(stored.items()) if cut_n >= kept_from}
     whole = {cut_n: index for cut_n, index in kept.items() if is_whole(artifacts, index)}
@@ -173,7 +173,7 @@ def readable_indexes(artifacts: Path, stored: Mapping[int, KeyIndex]) -> Readabl
 
 
 def is_whole(artifacts: Path, index: KeyIndex) -> bool:
-    """Are all its files there, byte by byte as their verdict names them?"""
+    """Return whether all its files are there, byte by byte as their verdict names them."""
     return all(_is_unchanged(artifacts / file.path, file) for file in index.files)
 
 
@@ -220,7 +220,7 @@ def row_groups_between(metadata: pq.FileMetaData, first: int, last: int) -> list
 
 
 def _row_groups(metadata: pq.FileMetaData, is_wanted: Callable[[int, int], bool]) -> list[int]:
-    """By their bounds; one that does not say them is wanted."""
+    """Return the numbers of the row groups that are wanted by their bounds; one without bounds is wanted."""
     column = metadata.schema.to_arrow_schema().get_field_index("hash_high")
     groups = []
     for number in range(metadata.num_row_groups):

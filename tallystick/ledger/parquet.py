@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _NANOSECONDS = 1_000_000
-"""Of a millisecond."""
+"""Nanoseconds of a millisecond."""
 
 _COLUMNS = ("row_id", "match_key", "transaction_key", "leg", *Compared._fields)
 _BEFORE_ALL = -1
@@ -72,7 +72,7 @@ def fix_files(
 
 
 def changes(known: Mapping[str, LedgerFile | None], listed: Mapping[str, LedgerFile]) -> tuple[FileChange, ...]:
-    """What is not as it was last seen."""
+    """Return the files that are not as they were last seen."""
     return tuple(
         FileChange(before=before, after=listed.get(path))
         for path, before in sorted(known.items())
@@ -87,7 +87,7 @@ def _path(change: FileChange) -> str:
 
 
 def position_of(file: LedgerFile, ledger_slice: LedgerSlice, taken_by: Mapping[str, LedgerSlice]) -> int:
-    """Where the rows of a file stand, seen from the slice: in the one that took it, or beyond the cut."""
+    """Return the position of a file's rows, as the slice sees them: in the slice that took it, or beyond the cut."""
     one = taken_by.get(file.path)
     if one is None:
         return max(ledger_slice.position_end, file.modified_ns // _NANOSECONDS)

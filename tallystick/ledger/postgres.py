@@ -49,7 +49,7 @@ def read_ledger_snapshot(connection: psycopg.Connection) -> LedgerSnapshot:
 
 
 def read_horizon_holder(connection: psycopg.Connection, *, horizon: int) -> HorizonHolder | None:
-    """Who holds the horizon there: the open transaction of that very id; who began first may have a later one.
+    """Return the holder of the horizon: the open transaction of that very id; the first to begin may have a later one.
 
     None where it has ended meanwhile, or cannot be seen.
     """
@@ -127,7 +127,7 @@ def _digests(
     bounds: Sequence[int],
     read: Sequence[ReadSlice],
 ) -> dict[str, str]:
-    """What the rows say of the slice itself and of the windows before it that the contract compares, by slice."""
+    """Return a digest of the rows, by slice: of the slice itself and of the windows before it that are compared."""
     if not ledger.compared_windows:
         return {}
     own = ReadSlice(start=ledger_slice.position_start, end=ledger_slice.position_end, rows=0)
@@ -222,7 +222,7 @@ class PostgresLedger:
     read_before: Callable[[int], tuple[ReadSlice, ...]] = lambda cut_n: ()
     """The slices that cuts before this one have read."""
     counted_before: Callable[[int], EarlierRows | None] = lambda cut_n: None
-    """What the run before counted by place."""
+    """The counts by place of the run before."""
 
     def describe(self) -> LedgerDescription:
         table = describe_table(self.connection, self.ledger)

@@ -16,14 +16,14 @@ from tallystick.ledger.protocol import (
 )
 
 APPLICATION_NAME = "tallystick"
-"""What each session of ours in a ledger says it is."""
+"""The application_name of each of our sessions in a ledger."""
 
 
 _CONNECT_TIMEOUT_SECONDS = 10
 
 
 VERSION_MIN = 17
-"""Of PostgreSQL: pg_logical_emit_message has its argument `flush` from 17 on, pg_input_is_valid came with 16."""
+"""PostgreSQL's major version: pg_logical_emit_message has the argument `flush` from 17, pg_input_is_valid from 16."""
 
 
 class LedgerTooOld(LedgerRefused):
@@ -31,7 +31,7 @@ class LedgerTooOld(LedgerRefused):
 
 
 def read_database_identity(dsn: str) -> str:
-    """Which database an address leads to, in the same words for every address of it. Raises LedgerUnreachable."""
+    """Return the database that an address leads to, the same for every address of it. Raises LedgerUnreachable."""
     query = "SELECT system_identifier::text || '/' || current_database() FROM pg_control_system()"
     with open_ledger(dsn) as connection:
         (identity,) = connection.execute(query).fetchone() or ("",)
@@ -87,11 +87,11 @@ _CANCELLED = {
     "25P03": "our transaction was idle too long; raise idle_in_transaction_session_timeout for the reader's role",
     "57P01": "somebody ended our session or stopped the server; try again",
 }
-"""What to do, by SQLSTATE. A retry may cure each, so none leaves a verdict. Source: PostgreSQL manual, appendix A."""
+"""Advice by SQLSTATE. A retry may cure each, so none leaves a verdict. Source: PostgreSQL manual, appendix A."""
 
 
 def scan_address(dsn: str) -> str:
-    """Where and how an executor reads a slice, as libpq reads it: as `open_ledger` does, and from a primary only."""
+    """Return the address, for libpq, by which an executor reads a slice: as `open_ledger` does, from a primary only."""
     return make_conninfo(_address(_asked(dsn)), target_session_attrs="primary")
 
 

@@ -25,7 +25,7 @@ READ_ONLY = "default_transaction_read_only=on"
 """Setting of every session that only reads a ledger, whatever the contract's condition calls and its role may write."""
 
 XMIN_WIDTH_MAX = _HALF_RANGE
-"""So many ids a slice by xmin may span: a row keeps 32 bits of its id, and the half behind it must stay apart."""
+"""Number of ids that a slice by xmin may span: a row keeps 32 bits of its id, and the half behind must stay apart."""
 
 
 SNAPSHOT = """
@@ -52,11 +52,11 @@ SELECT xid AS position, holder, since FROM (
            format('prepared transaction %%s of %%s in database %%s', gid, owner, database)
     FROM pg_prepared_xacts
 ) AS open WHERE xid = %(horizon)s & 4294967295"""
-"""Who has the id at the horizon open: a session or a prepared transaction, with the place for its `horizon`."""
+"""Query for the holder of the id at the horizon: a session or a prepared transaction. Parameter: `horizon`."""
 
 
 def written_xid_statements(table: str) -> tuple[str, str]:
-    """What gives a table the column, in this order. Neither rewrites it; rows that are there already have no id.
+    """Return the statements that add the column, in order. Neither rewrites the table; its present rows have no id.
 
     In one statement they would get the id of that statement, and come into its slice as if written then: the default is
     stable, so it is computed once. Source: PostgreSQL manual, ALTER TABLE, notes.
@@ -123,8 +123,8 @@ def _fit(column: str) -> str:
 
 
 def written_ms(ledger: LedgerSection) -> str:
-    """When the row was written, by its owner's column, in milliseconds since 1970; null without such a column, and
-    where it says infinity.
+    """Return the expression of the time a row was written, by its owner's column, in milliseconds since 1970; null
+    without such a column, and where it says infinity.
     """
     column = ledger.columns.written_at
     moment = f"CASE WHEN isfinite({column}) THEN floor(extract(epoch FROM {column}) * 1000) END" if column else "NULL"
@@ -167,7 +167,7 @@ def receipt_list(ledger: LedgerSection) -> str:
 
 
 def repair_list(ledger: LedgerSection) -> str:
-    """Which row this one takes back, and the compensation that wrote it; empty where the contract names no columns."""
+    """Return the columns: the row that this one takes back, and its compensation; "" where the contract names none."""
     named = {"reverses": ledger.columns.reverses, "action_id": ledger.columns.action_id}
     said = {name: f"coalesce({column}::text, '')" if column else "''" for name, column in named.items()}
     return ", ".join(f"{text} AS {name}" for name, text in said.items())
@@ -188,7 +188,7 @@ def slice_queries(ledger: LedgerSection, *, xid_start: int, xid_end: int, block_
 
 
 def at_snapshot(snapshot: str) -> tuple[str, ...]:
-    """What makes a new transaction see what the exporter of the snapshot sees, while that one's is open."""
+    """Return statements by which a new transaction sees what the snapshot's exporter sees, while that one is open."""
     return "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY", f"SET TRANSACTION SNAPSHOT '{snapshot}'"
 
 
@@ -215,9 +215,9 @@ def older_rows_query(ledger: LedgerSection, *, xid_start: int, snapshot_xmax: in
 
 
 def rows_by_place_query(ledger: LedgerSection, *, bounds: Sequence[int], xid_start: int, next_xid: int) -> str:
-    """By written_xid: how many rows have reached so many of the bounds with their ids. Shape: number, rows.
+    """Return the query, by written_xid, of how many rows have reached how many bounds. Shape: number, rows.
 
-    Without the rows of [xid_start, next_xid), whose ids are where they should be: nobody has counted these before.
+    It leaves out the rows of [xid_start, next_xid), whose ids are where they should be: no run has counted them before.
     number: null for rows without an id. A partial index on written_xid with the contract's condition answers it without
     the table.
     """
@@ -229,7 +229,7 @@ def rows_by_place_query(ledger: LedgerSection, *, bounds: Sequence[int], xid_sta
 
 
 def digests_query(ledger: LedgerSection, *, bounds: Sequence[int], xid_start: int, xid_end: int) -> str:
-    """By written_xid: what the rows of [xid_start, xid_end) say, as one figure for each place, free of order."""
+    """Return the query, by written_xid, of one order-free digest per place of the rows of [xid_start, xid_end)."""
     names = ("row_id", "match_key", "transaction_key", "leg", "amount_minor", "currency")
     said = " || chr(31) || ".join(f"{name}::text" for name in names)
     inside = slice_condition(ledger, xid_start=xid_start, xid_end=xid_end)

@@ -1,4 +1,4 @@
-"""What a contract needs of its table, asked of the catalogue."""
+"""The properties of a table that a contract needs, read from the catalogue."""
 
 from dataclasses import dataclass
 
@@ -42,19 +42,19 @@ class LedgerHidesRows(LedgerRefused):
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerTable:
-    """What the catalogue says of the contract's table. block_count: 0 for a partitioned one."""
+    """The catalogue's facts of the contract's table. block_count: 0 for a partitioned one."""
 
     kind: str
     block_count: int
     key_type: str | None
     row_id_is_integer: bool
     row_id_is_unique: bool
-    """By an index over all its rows, and never null."""
+    """Proven by an index over all its rows, and never null."""
     key_is_unique: bool
     on_standby: bool
     rows_hidden: bool
     fills_written_xid: bool | None
-    """Does each new row get one, by a default or a trigger? None: there is no such column."""
+    """True if each new row gets one, by a default or a trigger. None: there is no such column."""
 
     @property
     def halves_by(self) -> int | None:

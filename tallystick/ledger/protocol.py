@@ -1,4 +1,4 @@
-"""What a run asks of a ledger, whatever keeps it. Each kind has a module of its own; `open_ledger` picks it.
+"""The interface of a ledger to a run, for every kind. Each kind has a module of its own; `open_ledger` picks it.
 
 A *position* is a whole number that says where a row stands in the order in which cuts read the ledger: PostgreSQL's is
 the id of the transaction that wrote the row, its xid. Stored documents call every kind's by that name.
@@ -32,7 +32,7 @@ class LedgerRefused(TallystickError):
 
 @dataclass(frozen=True, kw_only=True)
 class HorizonHolder:
-    """What holds the horizon, such as an open transaction in whatever database of the server."""
+    """The holder of the horizon, such as an open transaction in any database of the server."""
 
     position: int
     holder: str
@@ -41,7 +41,7 @@ class HorizonHolder:
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerDescription:
-    """What a scan must know of the ledger. halves_by: blocks to cut the scan at; None where it is not cut.
+    """The facts of a ledger that a scan needs. halves_by: blocks to cut the scan at; None where it is not cut.
 
     row_id_is_unique: by the database's word; where it has none, each slice is counted. row_id_is_integer: and rows can
     be read by it.
@@ -76,7 +76,7 @@ class LedgerRow:
 
 
 def not_unique_row_id(name: str, column: str) -> str:
-    """Why a ledger is refused whose rows may share an id: of two rows with one id nobody would see the second."""
+    """Return why a ledger whose rows may share an id is refused: of two rows with one id the second stays unseen."""
     return (
         f"{name}: column {column}, which the contract names row_id: got no unique index on it alone, over all rows and "
         "without nulls; expected one, since of two rows with one id the books would follow only one. What to do: let "
@@ -92,7 +92,7 @@ class Ledger(Protocol):
         ...
 
     def read_snapshot(self) -> LedgerSnapshot:
-        """How far it can be read now (the low mark, its horizon), and above what was written by now (the high mark)."""
+        """Read the low mark (its horizon: how far it can be read now) and the high mark (above all written by now)."""
         ...
 
     def fix(self, ledger_slice: LedgerSlice) -> LedgerSlice:
@@ -100,11 +100,11 @@ class Ledger(Protocol):
         ...
 
     def changed_files(self, ledger_slice: LedgerSlice) -> tuple[FileChange, ...]:
-        """What the slice holds by name and what is not as it was when it was fixed."""
+        """Return the files of the slice that are not as they were when it was fixed."""
         ...
 
     def holder(self, *, horizon: int) -> HorizonHolder | None:
-        """Who holds the horizon there; None where nobody does any more, or cannot be seen."""
+        """Return the holder of the horizon there; None where it has ended, or cannot be seen."""
         ...
 
     def first_position_at(self, at_utc: datetime, *, start: int, end: int) -> int | None:

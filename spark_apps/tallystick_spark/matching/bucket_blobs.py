@@ -62,13 +62,13 @@ content: `row_content`.
 """
 
 SUMMARY = pa.schema([("kind", pa.int8()), ("bucket", pa.int32()), ("blob", pa.binary())])
-"""What both sides become, and what matching them gives. A blob's shape is that of its `BlobKind`."""
+"""The shape of both sides before the match, and of its results. A blob's shape is that of its `BlobKind`."""
 
 BUCKETS = 256
 PLANTED = BUCKETS
 """The bucket of all planted rows: they are compared with each other only."""
 NO_BUCKET = -1
-"""Of what is about a whole side."""
+"""The bucket of figures about a whole side."""
 FLUSH_ROWS = 1 << 16
 """Rows of a task that become blobs together: some 250 to a blob. Four times as many would leave a core's cache."""
 
@@ -76,7 +76,7 @@ LOW_32_BITS = 0xFFFFFFFF
 
 
 class BlobKind(IntEnum):
-    """What a blob holds: JSON of totals, or rows of 64-bit numbers, as many in each as `WIDTH` says."""
+    """The content of a blob: JSON of totals, or rows of 64-bit numbers, as many in each as `WIDTH` says."""
 
     EVENT_TOTALS = 0
     ROW_TOTALS = 1
@@ -87,13 +87,13 @@ class BlobKind(IntEnum):
     ROWS = 4
     """Key hash, fields, place of each ledger row."""
     WANTED = 5
-    """Hashes of keys that come home whatever they look like."""
+    """Hashes of keys whose copies are collected in any case."""
     TRANSACTIONS = 6
     """Hash of the transaction's key, part, place of each readable event."""
     EVENT_TIMES = 7
-    """Of sampled keys: key hash, topic number, written_ms."""
+    """Key hash, topic number, written_ms of sampled keys."""
     ROW_TIMES = 8
-    """Of sampled keys: key hash, written_ms."""
+    """Key hash, written_ms of sampled keys."""
     EXCEPTION_EVENTS = 9
     """Told by the match: key hash, part, place of each copy of an exceptional key."""
     EXCEPTION_ROWS = 10
@@ -103,9 +103,9 @@ class BlobKind(IntEnum):
     LAGS = 12
     """Topic number, milliseconds from event to row, of sampled pairs."""
     WALKED = 13
-    """Of one partition's slice: its census, by the reader that walked it."""
+    """Census of one partition's slice, by the reader that walked it."""
     SEEN = 14
-    """What that reader saw of the offsets that are read twice."""
+    """Digest by that reader of the offsets that are read twice."""
 
 
 WIDTH = {
@@ -125,7 +125,7 @@ WIDTH = {
 
 @dataclass(frozen=True, kw_only=True)
 class ScanPlan:
-    """What is asked of a scan.
+    """The order for a scan.
 
     secret: what both sides are hashed with, as `keyed_hash.new_secret` makes it; no answer depends on it. topics: in
     the order of their numbers. legs: how many a transaction has. possible_ms: first and last timestamp that the window
@@ -141,7 +141,7 @@ class ScanPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupTotal:
-    """What was counted of a group of rows. amount: in minor units; None of unreadable events.
+    """The totals of a group of rows. amount: in minor units; None for unreadable events.
 
     xor, sum: of the rows' content; `sum` of its low 32 bits. The times are those of events, where they are asked for.
     """
@@ -163,7 +163,7 @@ class GroupTotal:
         return self.part, self.readable, self.currency
 
     def plus(self, other: "GroupTotal") -> "GroupTotal":
-        """Of both; they are of one group."""
+        """Add two totals of one group."""
         earliest = [one.earliest_ms for one in (self, other) if one.earliest_ms is not None]
         latest = [one.latest_ms for one in (self, other) if one.latest_ms is not None]
         amounts = [one.amount for one in (self, other) if one.amount is not None]
@@ -231,7 +231,7 @@ def blobs_of(kind: BlobKind, bucket: int, blobs: Sequence[bytes | pa.Buffer]) ->
 
 
 def starts_of(ordered: Numbers) -> Numbers:
-    """Where each group of equal numbers begins."""
+    """Return the place where each group of equal numbers begins."""
     return np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]][: len(ordered)])
 
 
@@ -245,12 +245,12 @@ def add_totals(totals: Iterable[GroupTotal]) -> list[GroupTotal]:
 
 
 def totals_in(blob: bytes) -> list[GroupTotal]:
-    """What `EVENT_TOTALS` and `ROW_TOTALS` hold."""
+    """Return the totals that a blob of `EVENT_TOTALS` or `ROW_TOTALS` holds."""
     return [GroupTotal(**total) for total in json.loads(blob)]
 
 
 def numbers_in(kind: BlobKind, blobs: Sequence[bytes | pa.Buffer]) -> Numbers:
-    """What blobs of one kind hold, together: a matrix as wide as the kind says."""
+    """Return the numbers that blobs of one kind hold, together: a matrix as wide as the kind says."""
     return np.frombuffer(b"".join(blobs), dtype="<i8").reshape(-1, WIDTH[kind])
 
 
@@ -267,7 +267,7 @@ def _flushes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def _event_blobs(events: pa.Table, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
-    """Of readable events."""
+    """Yield the blobs of readable events."""
     part, place, key_hash = (_numbers(events, name) for name in ("part", "place", "key_hash"))
     planted = _is_planted(part)
     bucket = np.where(planted, PLANTED, bucket_of(key_hash))
@@ -305,7 +305,7 @@ def _sampled(key_hash: Numbers, side: pa.Table, one_in: int) -> NDArray[np.bool_
 def _totals(
     side: pa.Table, part: Numbers, readable: NDArray[np.bool_], possible_ms: tuple[int, int] | None
 ) -> list[GroupTotal]:
-    """By part, readable or not, and currency."""
+    """Return totals by part, readable or not, and currency."""
     if not len(part):
         return []
     codes = side["currency"].combine_chunks().dictionary_encode()
@@ -358,7 +358,7 @@ def first_places(places: Numbers) -> Numbers:
 
 
 def _is_planted(part: Numbers) -> NDArray[np.bool_]:
-    """Which events lie on the partition that no topic has."""
+    """Return a mask of the events on the partition that no topic has."""
     planted: NDArray[np.bool_] = part % PARTITIONS == 0
     return planted
 

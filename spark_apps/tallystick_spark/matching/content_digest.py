@@ -1,10 +1,10 @@
-"""What a side of a cut held, as one line of text: the same rows give the same line, read in whatever order."""
+"""A digest of a side of a cut, as one line of text: the same rows give the same line, in any order of reading."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 _ASKED = ("earliest_ms", "latest_ms", "early", "late")
-"""What a run asks beside its rows; no two runs of one cut need to ask the same."""
+"""Figures that a run asks for beside its rows; no two runs of one cut need to ask for the same."""
 
 
 def content_digest(totals: Iterable[Mapping[str, Any]]) -> str:

@@ -26,12 +26,12 @@ def in_capitals(side: DataFrame) -> DataFrame:
 
 
 def compared_columns(secret: str) -> tuple[Column, ...]:
-    """What a copy brings into an aggregation by key: longs, so that it stays a hash one."""
+    """Return the columns of a copy for an aggregation by key: longs, so that it stays a hash aggregation."""
     return F.col("amount_minor"), keyed_currency(secret).alias("currency_hash")
 
 
 def compared_figures() -> tuple[Column, ...]:
-    """What that aggregation keeps of an event and a row."""
+    """Return the figures that this aggregation keeps of an event and a row."""
     return (
         F.bit_xor("currency_hash").alias("difference"),
         F.max(F.when(F.col("in_topic"), F.col("amount_minor"))).alias("topic_amount"),
@@ -40,5 +40,5 @@ def compared_figures() -> tuple[Column, ...]:
 
 
 def are_equal() -> Column:
-    """Are the one event and the one row of a key equal, by these figures?"""
+    """Return whether the one event and the one row of a key are equal, by these figures."""
     return (F.col("difference") == 0) & (F.col("topic_amount") == F.col("ledger_amount"))

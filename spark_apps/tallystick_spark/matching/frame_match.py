@@ -1,7 +1,7 @@
-"""Pair both sides of one cut as multisets: count what agrees, bring home only what does not.
+"""Pair both sides of one cut as multisets: count what agrees, collect only what does not.
 
 A key is simple when the cut holds one event and one row of it, their compared fields are equal, the event lies on its
-leg's topic, and it is no key to include. All copies of every other key come home.
+leg's topic, and it is no key to include. All copies of every other key are collected.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -36,7 +36,7 @@ _PLACE_AND_KEYS = ("topic", "partition", "kafka_offset", "match_key", "transacti
 _LOW_32_BITS = 4294967295
 
 Total = Mapping[str, Any]
-"""What was counted of one group of rows, by name."""
+"""The figures of one group of rows, by name."""
 
 
 class NamedFields(Protocol):
@@ -160,7 +160,7 @@ def pair_by_key(topic: DataFrame, ledger: DataFrame, *, secret: str, lag: LagMet
 
 
 def exceptional_keys(paired: DataFrame, keys_to_include: Collection[str]) -> DataFrame:
-    """Keys whose copies come home: those that `pair_by_key` could not pair, and the keys to include.
+    """Return keys whose copies are collected: those that `pair_by_key` could not pair, and the keys to include.
 
     Shape: planted, match_key.
     """
@@ -179,7 +179,7 @@ def misrouted_keys(topic: DataFrame, legs: Mapping[str, str]) -> DataFrame:
 
 
 def is_misrouted(legs: Mapping[str, str]) -> Column:
-    """Does an event name a leg whose topic is another one?"""
+    """Return whether an event names a leg whose topic is another one."""
     elsewhere = F.lit(False)
     for leg, name in sorted(legs.items()):
         elsewhere = elsewhere | ((F.col("leg") == leg) & (F.col("topic") != name))
@@ -271,12 +271,12 @@ def _ledger_totals(ledger: DataFrame) -> list[Total]:
 
 
 def event_content() -> Column:
-    """What the content digest of a topic is made of."""
+    """Return the hash of an event for the content digest of a topic."""
     return F.xxhash64("topic", "partition", "kafka_offset", "value_hash")
 
 
 def row_content() -> Column:
-    """What the content digest of a ledger is made of."""
+    """Return the hash of a row for the content digest of a ledger."""
     return F.xxhash64("row_id", F.xxhash64("match_key"), "transaction_key", "leg", "amount_minor", "currency")
 
 
@@ -286,7 +286,7 @@ def fingerprint(row_hash: Column, xor: str, total: str) -> tuple[Column, Column]
 
 
 def low_32_bits(number: Column) -> Column:
-    """So few that a sum of them does not overflow a long."""
+    """Keep so few bits that a sum does not overflow a long."""
     return number.bitwiseAND(F.lit(_LOW_32_BITS))
 
 

@@ -1,6 +1,6 @@
 """Match both sides by the hashes of their keys, and tell only what is not one event and one equal row.
 
-Exact but for a collision of 64 bits: two keys of one hash look like a key that is doubled, so they come home and are
+Exact but for a collision of 64 bits: two keys of one hash look like a key that is doubled, so they are collected and
 told apart there; an event and a row of two keys pass for a pair only where their hashes and their fields are the same.
 Nothing here knows Spark; what goes in is sorted by bucket.
 """
@@ -79,7 +79,7 @@ def _buckets(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, _Blobs]]:
 
 
 def _match_bucket(given: Mapping[BlobKind, Numbers], plan: ScanPlan) -> dict[BlobKind, Numbers]:
-    """What comes home of a bucket, and its lags."""
+    """Return the copies of a bucket to collect, and its lags."""
     events, rows = given[BlobKind.EVENTS], given[BlobKind.ROWS]
     keys = _grouped(events, rows)
     exceptional = ~keys.simple

@@ -1,9 +1,9 @@
-"""The first reader's quick way: both sides matched by the hashes of their keys, and only what differs comes home.
+"""The first reader's quick way: match both sides by the hashes of their keys, and collect only what differs.
 
 Each side is read once. Its tasks hash its rows into a few large blobs, one shuffle brings those of one bucket of keys
-together, and what is not one event and one equal row is told by its place (`bucket_blobs`, `hash_match`). A second look
-brings those rows home, where they are paired by their real keys. `supports_hash_match` tells where this way gives the
-same answers as `frame_match.scan_slices`.
+together, and the match reports the places of all that is not one event and one equal row (`bucket_blobs`,
+`hash_match`). A second look collects those rows, which are then paired by their real keys. `supports_hash_match` says
+where this way gives the same answers as `frame_match.scan_slices`.
 
 One file, since its three stages share the layout of the blobs that go from one to the next.
 """
@@ -204,7 +204,7 @@ class Canaries:
         return _frame_of(self.events.sparkSession, batches)
 
     def told(self, plan: ScanPlan, kinds: Mapping[BlobKind, Numbers]) -> tuple[list[Row], list[Row]]:
-        """Those that the match told of."""
+        """Return the planted events and rows that the match reports."""
         offsets = {*kinds[BlobKind.EXCEPTION_EVENTS][:, 2].tolist(), *kinds[BlobKind.INCOMPLETE][:, 1].tolist()}
         rows = [row.asDict() for row in self.rows.collect()]
         return (
@@ -234,12 +234,12 @@ def _frame_of(spark: SparkSession, summaries: Iterable[pa.RecordBatch]) -> DataF
 
 
 def _of_keys(rows: Sequence[Row], key_hashes: Numbers, secret: str) -> list[Row]:
-    """Those whose key has one of these hashes."""
+    """Return the rows whose key has one of these hashes."""
     return list(compress(rows, np.isin(keyed_hashes((row["match_key"] for row in rows), secret), key_hashes)))
 
 
 def supports_hash_match(*, has_sequence: bool, ignore_case: bool, has_inputs: bool) -> bool:
-    """Whether the quick way answers as the full one does."""
+    """Return whether the quick way answers as the full one does."""
     return not (has_sequence or ignore_case or has_inputs)
 
 
@@ -289,7 +289,7 @@ def scan_by_hash(
 
 @dataclass(frozen=True, kw_only=True)
 class _Found:
-    """What matching told. read, planted: rows of numbers by kind. beside: what a reader of the log adds, by kind."""
+    """The match's results. read, planted: rows of numbers by kind. beside: additions of the log's reader, by kind."""
 
     event_totals: list[GroupTotal]
     row_totals: list[GroupTotal]
@@ -301,7 +301,7 @@ class _Found:
 
 @dataclass(frozen=True, kw_only=True)
 class _Home:
-    """What the second look brought of what was read, or of what was planted. told: by the match, by kind."""
+    """The copies that the second look collected, read or planted. told: reported by the match, by kind."""
 
     events: Sequence[Row]
     rows: Sequence[Row]
@@ -353,7 +353,7 @@ def tasks_to_match(offsets: int, *, cores: int) -> int:
 
 
 def _wanted(spark: SparkSession, keys: Collection[str], secret: str) -> DataFrame:
-    """Keys that come home whatever they look like. Shape: SUMMARY."""
+    """Return the keys whose copies are collected in any case. Shape: SUMMARY."""
     hashes = keyed_hashes(keys, secret)
     return _frame_of(spark, [by_bucket(BlobKind.WANTED, bucket_of(hashes), hashes[:, np.newaxis])])
 
@@ -366,7 +366,7 @@ def _second_look(
     found: _Found,
     heads: Mapping[TopicPartition, BatchHeads],
 ) -> tuple[_Home, _Home]:
-    """What was told of, of what was read and of what was planted. Raises SourceChangedDuringScan."""
+    """Collect the copies that the match reports, read and planted. Raises SourceChangedDuringScan."""
     places = np.unique(
         np.vstack([found.read[BlobKind.EXCEPTION_EVENTS][:, 1:], found.read[BlobKind.INCOMPLETE]]), axis=0
     )
@@ -455,7 +455,7 @@ def _assemble(
     keys_to_include: frozenset[str],
     lag_of: Direction | None,
 ) -> SliceScan:
-    """The same words as `scan_slices` says it in."""
+    """Put the scan together, in the shape that `scan_slices` returns."""
     topic_totals, planted_totals = _topic_totals(plan, found.event_totals)
     ledger_totals = _ledger_totals(found.row_totals)
     topic_copies, ledger_copies, incomplete = _copies(plan, home, legs, keys_to_include)
@@ -559,7 +559,7 @@ def _incomplete(events: Iterable[Row], legs: Mapping[str, str]) -> list[Row]:
 
 
 def _topic_totals(plan: ScanPlan, totals: Iterable[GroupTotal]) -> tuple[list[Total], list[Total]]:
-    """By partition, readable or not, and currency, as `scan_slices` has them: what was read, and what was planted."""
+    """Return totals by partition, readable or not, and currency, as `scan_slices` does: of read and planted events."""
     named: list[Total] = []
     for total in totals:
         topic, partition = _partition(plan, total.part)

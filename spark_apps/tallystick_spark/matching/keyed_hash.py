@@ -51,7 +51,7 @@ def _siphash(boxed: np.ndarray, secret: str) -> np.ndarray:
 
 
 def keyed_currency(secret: str) -> Column:
-    """What stands for a currency where sides are compared in Spark, which has no SipHash: not the same number."""
+    """Return the hash of a currency where Spark compares the sides. Spark has no SipHash, so the number differs."""
     short = F.xxhash64(F.lit(secret), "currency")
     long = F.xxhash64(F.sha2(F.concat(F.lit(secret), "currency"), 256))
     return F.when(F.octet_length("currency") <= _CODE_LETTERS, short).otherwise(long)

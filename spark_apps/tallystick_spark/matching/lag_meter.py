@@ -1,4 +1,4 @@
-"""How late partners came, counted while they are paired: the rows are shuffled no second time."""
+"""Count how late partners came while they are paired, so that the rows are not shuffled a second time."""
 
 from dataclasses import dataclass
 
@@ -18,15 +18,15 @@ class LagMeter:
     direction: Direction
 
     def event_columns(self) -> tuple[Column, ...]:
-        """What an event brings. Its topic travels as a number: text would turn the aggregation into a sort."""
+        """Return an event's columns. Its topic travels as a number: text would turn the aggregation into a sort."""
         return topic_number(self.topics).alias("topic_number"), F.col("written_ms")
 
     def row_columns(self) -> tuple[Column, ...]:
-        """What a ledger row brings, in the same shape."""
+        """Return a ledger row's columns, in the same shape."""
         return F.lit(-1).alias("topic_number"), F.col("written_ms")
 
     def figures(self) -> tuple[Column, ...]:
-        """What the aggregation by key keeps of them."""
+        """Return the figures that the aggregation by key keeps of them."""
         in_topic = F.col("in_topic")
         return (
             F.max("topic_number").alias("topic_number"),

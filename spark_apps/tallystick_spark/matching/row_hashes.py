@@ -73,5 +73,5 @@ def _hashed(side: pa.RecordBatch, secret: str, shape: pa.Schema, more: Mapping[s
 
 
 def _filled(texts: pa.Array) -> pa.Array:
-    """Of unreadable events anything will do."""
+    """Replace nulls: any text will do for unreadable events."""
     return pc.fill_null(texts, "")

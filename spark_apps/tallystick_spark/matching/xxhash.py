@@ -26,7 +26,7 @@ _PRIME_1, _PRIME_2, _PRIME_3, _PRIME_4, _PRIME_5 = (
 _STRIPE_BYTES = 32
 """Source: the specification of xxHash, XXH64."""
 _TOGETHER = 1 << 13
-"""So many texts, and what is computed of them, stay in a core's cache."""
+"""Number of texts hashed together: they, and what is computed of them, stay in a core's cache."""
 
 
 def hash_pairs(firsts: Sequence[bytes | None], seconds: Sequence[bytes | None]) -> np.ndarray:

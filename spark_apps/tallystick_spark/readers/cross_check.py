@@ -29,16 +29,16 @@ from tallystick_spark.readers.topic_frame import read_topics
 SAMPLE_OFFSETS = 10_000
 """A cut of no more offsets is read twice as a whole; of a larger one so many, at one place."""
 CLIENT_FETCH_BYTES = 1 << 20
-"""Of one partition, as the client has it unless it is told otherwise: what its poll unpacks."""
+"""The client's default limit of a fetch from one partition, which one poll unpacks."""
 CLIENT_BYTES_MAX = 128 << 20
-"""Where packed batches unpack to more, the client opens one at a time: it holds all that a poll brings."""
+"""Limit of unpacked bytes. Above it the client opens one packed batch at a time: it holds all that a poll brings."""
 _CONSUMER = {"kafka.max.poll.records": "10000", "kafka.max.partition.fetch.bytes": str(CLIENT_FETCH_BYTES)}
 _ONE_BATCH_A_POLL = _CONSUMER | {"kafka.max.partition.fetch.bytes": "1"}
 """A broker answers with one whole batch all the same (KIP-74), and a poll takes one answer of a partition."""
 
 
 def choose_sample(slices: Iterable[TopicSlice], *, seed: str) -> tuple[OffsetRange, ...]:
-    """What to read twice. The same cut gives the same choice; any offset of it may be chosen."""
+    """Choose the ranges to read twice. The same cut gives the same choice; any offset of it may be chosen."""
     ranges = [part.readable for part in slices if len(part.readable)]
     if sum(map(len, ranges)) <= SAMPLE_OFFSETS:
         return tuple(ranges)
@@ -83,7 +83,7 @@ def read_again(spark: SparkSession, kafka: KafkaSettings, sample: Sequence[Offse
 
 @dataclass(frozen=True, kw_only=True)
 class Looked:
-    """What the walk that goes first saw of a range. offsets: as far as it went.
+    """The result of the walk that goes first over a range. offsets: as far as it went.
 
     data: the same up to the end of its last batch with records for a consumer: no further does the client need to go.
     unpacked_bytes: of packed batches in the range and where the client's fetch may reach behind it; more than
@@ -139,7 +139,7 @@ def _behind(fetch: Fetch, inside: OffsetRange, last: FetchedLog) -> list[Decided
 
 
 def _unpacked_bytes(batch: DecidedBatch) -> int:
-    """Of a packed batch; of any other none. Raises UnreadableBatch."""
+    """Return the unpacked bytes of a packed batch; 0 for any other. Raises UnreadableBatch."""
     sizes = [len(record.key or b"") + len(record.value or b"") for record in readable_records(batch)]
     return sum(sizes) if is_compressed(batch) else 0
 
@@ -147,7 +147,7 @@ def _unpacked_bytes(batch: DecidedBatch) -> int:
 def read_by_client(
     spark: SparkSession, kafka: KafkaSettings, ranges: Sequence[OffsetRange], consumer: Mapping[str, str]
 ) -> dict[TopicPartition, RecordDigest]:
-    """What Kafka's client sees of each range, as Spark drives it. consumer: its options, by name."""
+    """Read each range by Kafka's client, as Spark drives it. consumer: its options, by name."""
     if not ranges:
         return {}
     content = F.xxhash64("topic", "partition", "offset", F.xxhash64("key", "value"))

@@ -21,7 +21,7 @@ READ_EVENTS = pa.schema(
         ("sequence", pa.int64()),
     ]
 )
-"""What `read_events` makes of values. Of an unreadable one all is null but that it is."""
+"""The shape that `read_events` makes of values. An unreadable one has nulls only, except `readable`."""
 
 
 class WholeEvents(NamedTuple):

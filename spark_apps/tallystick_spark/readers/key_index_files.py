@@ -30,10 +30,10 @@ _SCHEMA = pa.schema(
     [("hash_high", pa.int64()), ("hash_low", pa.int64()), ("part", pa.string()), ("kafka_offset", pa.int64())]
 )
 _ENCODINGS = dict.fromkeys(("hash_high", "hash_low", "kafka_offset"), "DELTA_BINARY_PACKED")
-"""Of sorted numbers only the differences are kept; of others as many bits as the largest has."""
+"""Encoding that keeps only the differences of sorted numbers; of others as many bits as the largest has."""
 _SLOTS_A_COPY, _SLOTS_MIN, _SLOTS_MAX = 32, 1 << 16, 1 << 24
 CHECKED_TOGETHER = 1 << 23
-"""So many new copies are held against older ones at once, and stay in memory."""
+"""Number of new copies that are compared with older ones at once, and stay in memory."""
 
 
 class IndexRow(TypedDict):
@@ -47,7 +47,7 @@ class IndexRow(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class IndexPlan:
-    """Where a scan writes its index, and what it is held against. seed: of the hashes. older: files of earlier cuts."""
+    """The place a scan writes its index to, and earlier cuts' files to compare it with (older). seed: of the hashes."""
 
     folder: Path
     seed: int
@@ -55,7 +55,7 @@ class IndexPlan:
 
 
 def index_hashes(match_keys: Iterable[bytes], count: int, seed: int) -> tuple[Numbers, Numbers]:
-    """As `tallystick.ledger.key_index.key_hash` with a seed, of many keys. Shape: int64, `count` of each half."""
+    """Hash many keys like `tallystick.ledger.key_index.key_hash` with a seed. Shape: int64, `count` of each half."""
     digests = np.frombuffer(b"".join(map(xxh3_128_digest, match_keys, repeat(seed))), dtype=">u8").reshape(count, 2)
     return digests[:, 0].astype("<u8").view(np.int64), (digests[:, 1] & LOW_BITS).astype(np.int64)
 
@@ -153,7 +153,7 @@ def _read_before_in(new: Sequence[Path], older: Sequence[Path], first: int, last
 
 
 def _slots(hashes: Numbers) -> NDArray[np.bool_]:
-    """Which values the lowest bits of these hashes have: most of the others are told apart by one look at it."""
+    """Mark the values that the lowest bits of these hashes have: one look at it rules out most of the others."""
     wanted = min(max(len(hashes) * _SLOTS_A_COPY, _SLOTS_MIN), _SLOTS_MAX)
     slots = np.zeros(1 << (wanted.bit_length() - 1), dtype=bool)
     slots[hashes & (len(slots) - 1)] = True

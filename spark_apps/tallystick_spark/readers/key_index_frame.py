@@ -23,7 +23,7 @@ _ROW_GROUP_BYTES = 1 << 20
 
 
 def hash_columns() -> tuple[Column, Column]:
-    """As tallystick.ledger.key_index.key_hash; a negative base makes conv give signed numbers."""
+    """Hash like tallystick.ledger.key_index.key_hash; a negative base makes conv give signed numbers."""
     digest = F.sha2("match_key", 256)
     halves = (F.conv(F.substring(digest, start, 16), 16, -10).cast("bigint") for start in (1, 17))
     high, low = halves
@@ -31,7 +31,7 @@ def hash_columns() -> tuple[Column, Column]:
 
 
 def index_of(outputs: DataFrame, inputs: DataFrame) -> DataFrame:
-    """What this cut adds to the index. Takes parsed events of both sides; planted ones are left out."""
+    """Return the rows that this cut adds to the index. Takes parsed events of both sides; planted ones are left out."""
     entries = [
         side.where(F.col("readable") & (F.col("partition") != CANARY_PARTITION)).select(
             *hash_columns(), F.concat_ws(":", F.lit(word), "topic", "partition").alias("part"), "kafka_offset"
@@ -55,7 +55,7 @@ def write_index(index: DataFrame, folder: Path) -> None:
 
 
 def local_file(path: Path) -> str:
-    """As Spark names a path of every machine's own file system, whatever its default one; nothing in it is escaped."""
+    """Return Spark's name of a path in each machine's own file system, whatever its default one. Escapes nothing."""
     return f"file://{path.absolute()}"
 
 

@@ -81,7 +81,7 @@ def slice_queries(ledger: Ledger, described: LedgerDescription, ledger_slice: Le
 
 
 def rows_by_id(ledger: Ledger, described: LedgerDescription, ledger_slice: LedgerSlice) -> RowsById | None:
-    """How to read single rows of the slice; None where this kind of ledger, or this table, does not offer it."""
+    """Return a function that reads single rows of the slice; None where this kind of ledger or table offers none."""
     if not isinstance(ledger, PostgresLedger) or not described.row_id_is_integer:
         return None
     return partial(ledger.rows_by_id, ledger_slice=ledger_slice)
@@ -119,7 +119,7 @@ def _read_query(spark: SparkSession, dsn: str, query: str, snapshot: str) -> Dat
 
 
 def _read_jdbc(spark: SparkSession, ledger: JdbcLedger, ledger_slice: LedgerSlice) -> DataFrame:
-    """As text, whatever the driver makes of the types: SQLite's cuts an integer to 32 bits where its column says so."""
+    """Read all as text, so that no driver changes a value: SQLite's cuts an integer to 32 bits if its type says so."""
     reader = spark.read.format("jdbc").options(**ledger.settings.for_spark)
     rows = (
         reader.option("query", ledger.slice_query(ledger_slice))
@@ -169,6 +169,6 @@ def as_ledger_rows(rows: DataFrame) -> DataFrame:
 
 
 def _fit(name: str) -> Column:
-    """As `equality.fit_text` has it; null where it holds a NUL, which no event that is readable has either."""
+    """Return the text as `equality.fit_text` does; null where it holds a NUL, which no readable event has either."""
     text = F.col(name).cast("string")
     return F.when((F.length(text) <= TEXT_LENGTH_MAX) & (F.instr(text, "\0") == 0), text)

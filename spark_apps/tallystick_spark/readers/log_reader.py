@@ -56,7 +56,7 @@ from tallystick_spark.readers.topic_frame import events_shape, with_events
 
 CHUNK_RECORDS = 2_000
 CHUNK_BYTES = 16 << 20
-"""So much, unpacked, is decoded together. More costs more for each: two thousand events stay in a core's cache."""
+"""Unpacked bytes decoded together. More costs more for each: two thousand events stay in a core's cache."""
 TASKS_PER_CORE = 4
 TASK_OFFSETS_MIN = 20_000
 """A task is a client of its own to the broker: what is smaller is read together."""
@@ -75,7 +75,7 @@ class CorruptBatch(TallystickError):
 
 @contextmanager
 def as_raised_in_the_task() -> Iterator[None]:
-    """What a task of this reader raised, itself, instead of Spark's account of it."""
+    """Raise the error of this reader's task itself, instead of Spark's account of it."""
     try:
         yield
     except PythonException as error:
@@ -119,7 +119,7 @@ class LogTopic:
     index: IndexPlan | None = None
 
     def summaries(self, plan: ScanPlan) -> DataFrame:
-        """What `summarise_events` makes of the slices; beside it of each what is WALKED and SEEN.
+        """Return the slices as `summarise_events` makes them; beside it WALKED and SEEN of each.
 
         Raises, by the task: CorruptBatch, OffsetNotInLog.
         """
@@ -153,7 +153,7 @@ class LogTopic:
         rows_of: Callable[[Iterator[Found]], Iterator[pa.RecordBatch]],
         shape: str,
     ) -> DataFrame:
-        """What becomes of the records at these offsets in the tasks that read them."""
+        """Read the records at these offsets in tasks, and return what those make of them."""
         kafka = self.kafka
 
         def read(wanted: Sequence[WantedOffsets]) -> Iterator[pa.RecordBatch]:
@@ -182,7 +182,7 @@ class WantedOffsets(NamedTuple):
 
     @property
     def span(self) -> OffsetRange:
-        """From the first one to the last."""
+        """The range from the first offset to the last."""
         first, last = int(self.offsets[0]), int(self.offsets[-1])
         return replace(self.range, kafka_offset_start=first, kafka_offset_end=last + 1)
 
@@ -194,7 +194,7 @@ def _in_tasks(
     read: Callable[[Sequence[Any]], Iterator[pa.RecordBatch]],
     shape: str,
 ) -> DataFrame:
-    """What `read` yields of each task's shares. A task has one large share, or several small ones."""
+    """Run `read` over the shares of each task. A task has one large share, or several small ones."""
     worth = 1 + sum(map(weight, shares)) // TASK_OFFSETS_MIN
     tasks = max(1, min(len(shares), worth, TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
     loads: list[list[Any]] = [[] for _ in range(tasks)]
@@ -412,7 +412,7 @@ class _Hasher:
         return pa.record_batch(columns, schema=HASHED_EVENTS)
 
     def _figures(self, events: WholeEvents) -> dict[str, pa.Array]:
-        """What the fields of readable events give."""
+        """Return the columns that the fields of readable events give."""
         different = sorted(set(events.currencies))
         of_currency = dict(zip(different, keyed_hashes(different, self._secret).tolist(), strict=True))
         if len(different) == 1:

@@ -21,7 +21,7 @@ from tallystick_spark.matching.xxhash import hash_longs, hash_texts
 
 @dataclass(frozen=True, kw_only=True)
 class PostgresRows:
-    """A scan's LedgerSide.
+    """A scan's LedgerSource.
 
     address: as libpq reads it. queries: each reads a part of the slice, by a task of its own, and all under one
     snapshot. placed: row ids are integers. rows_again: `rows_of`, by another reader.
@@ -35,7 +35,7 @@ class PostgresRows:
     rows_again: Callable[[ScanPlan, Numbers, Numbers], Sequence[Mapping[str, Any]]]
 
     def summaries(self, plan: ScanPlan) -> DataFrame:
-        """What `summarise_rows` makes of the slice. Shape: SUMMARY. Raises, by the task: adbc's Error."""
+        """Return the slice as `summarise_rows` makes it. Shape: SUMMARY. Raises, by the task: adbc's Error."""
         address, snapshot, queries, placed = self.address, self.snapshot, self.queries, self.placed
 
         def run(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -47,7 +47,7 @@ class PostgresRows:
         return self.spark.range(0, len(queries), 1, len(queries)).mapInArrow(run, SUMMARY_SHAPE)
 
     def rows_of(self, plan: ScanPlan, key_hashes: Numbers, places: Numbers) -> Sequence[Mapping[str, Any]]:
-        """As LedgerSide has it."""
+        """Read the rows of these keys and places again, as LedgerSource asks."""
         return self.rows_again(plan, key_hashes, places)
 
 

@@ -1,4 +1,4 @@
-"""What a reader of the log tells beside its events, as blobs: from our own tasks to our own driver."""
+"""Messages of a reader of the log beside its events, as blobs: from our own tasks to our own driver."""
 
 import pickle
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ class RecordDigest(NamedTuple):
     total: int
 
     def plus(self, more: "RecordDigest") -> "RecordDigest":
-        """Of both; they have no record in common."""
+        """Add two digests that have no record in common."""
         return RecordDigest(self.rows + more.rows, self.xor ^ more.xor, self.total + more.total)
 
 
@@ -36,7 +36,7 @@ class PartitionScan(NamedTuple):
 
 
 def heads_of(walked: Iterable[PartitionScan]) -> dict[TopicPartition, BatchHeads]:
-    """Those that were kept."""
+    """Return the heads that were kept."""
     return {one.heads.offsets.topic_partition: one.heads for one in walked if one.heads is not None}
 
 

@@ -72,7 +72,7 @@ def read_topics(
 
 
 def _not_empty(offsets: Sequence[OffsetRange]) -> Sequence[OffsetRange]:
-    """Without empty slices, whose partitions may be gone; if all are empty, nothing of each topic's first partition."""
+    """Leave out empty slices, whose partitions may be gone; if all are, keep an empty one of each topic's first."""
     first = [
         OffsetRange(topic=topic, partition=0, kafka_offset_start=0, kafka_offset_end=0)
         for topic in sorted({part.topic for part in offsets})
@@ -112,7 +112,7 @@ def parse_events(source: DataFrame, fields: EventFields, *, several_legs: bool) 
 
 
 def events_shape(*, has_sequence: bool) -> str:
-    """Of parsed events."""
+    """Return the shape of parsed events."""
     return _EVENTS + (_SEQUENCE if has_sequence else "")
 
 
