@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def without_archives(path: Sequence[str]) -> list[str]:
-    """The path without the archives that a package pyspark carries, if what is left of it leads to that package."""
+    """Return the path without the archives that a package pyspark carries, if the rest of it leads to that package."""
     rest = [place for place in path if not place.endswith((".zip", ".jar"))]
     found = PathFinder.find_spec("pyspark", rest)
     folders = [Path(folder).resolve() for folder in found.submodule_search_locations or ()] if found else []

@@ -92,7 +92,7 @@ class CutJob(NamedTuple):
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
-    """The command line is the contract between scheduler and job."""
+    """Parse the command line, which is the contract between scheduler and job."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--contract", type=Path, default=[], action="append", help="the contract's YAML file")
     parser.add_argument("--cut", type=int, default=[], action="append", help="number of the stored cut to judge")
@@ -109,13 +109,13 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def announce(step: str, **figures: object) -> None:
-    """One JSON line per step, for people's progress bars and for the log."""
+    """Print one JSON line per step, for people's progress bars and for the log."""
     line = json.dumps({"step": step, **figures}) + "\n"
     print(line, end="", flush=True)  # one write: the census tells from a thread of its own
 
 
 def announce_figures(step: str, figures: Mapping[str, object]) -> None:
-    """The same, for who tells a mapping."""
+    """Print the same for callers that have a mapping."""
     announce(step, **figures)
 
 
@@ -171,7 +171,7 @@ def _made_under(engine: Engine, contract: Contract, cut_n: int) -> Contract:
 
 
 def stored_cut(engine: Engine, contract: Contract, n: int) -> Cut:
-    """The cut to judge. Raises CutNotStored."""
+    """Return the cut to judge. Raises CutNotStored."""
     cut = read_cut(engine, contract.name, n)
     if cut is None:
         raise CutNotStored(f"{contract.name}: cut {n} is not stored; the cut task stores it before this job reads")
@@ -213,7 +213,7 @@ def run_cut(engine: Engine, contract: Contract, cut: Cut) -> None:
 
 
 def with_index_of_keys(contract: Contract, result: RunResult, artifacts: Path, written: IndexPlan) -> RunResult:
-    """The same result, which names the index that was written for it. Raises IndexIncomplete."""
+    """Return the same result, which names the index that was written for it. Raises IndexIncomplete."""
     of_inputs = bool(contract.input_topics)
     copies = result.figures.topic_rows + (result.figures.ledger_rows if of_inputs else 0)
     kept_from = first_kept(result.cut_n, windows=contract.ledger.index_windows)
@@ -224,7 +224,7 @@ def with_index_of_keys(contract: Contract, result: RunResult, artifacts: Path, w
 
 
 def with_logs_around(contract: Contract, result: RunResult, heads: Mapping[TopicPartition, BatchHeads]) -> RunResult:
-    """The same result; its largest breaks keep the log around them. Only what is stored needs it: no digest has it.
+    """Return the same result; its largest breaks keep the log around them. Only the store needs it; no digest has it.
 
     heads: of the slices that were walked.
     """

@@ -212,7 +212,7 @@ def scan_cut(
 
 
 def _topic_side(spark: SparkSession, asked: CutToScan) -> Side:
-    """The events of the cut's own topics, beside those that are planted."""
+    """Return the events of the cut's own topics, beside those that are planted."""
     contract, kafka, several_legs = asked.contract, asked.connections.kafka, asked.several_legs
     return Side(
         reading=partial(_read_events, spark, kafka, asked.topic_slices, contract.event, several_legs),
@@ -314,7 +314,7 @@ def _read_twice(
 
 @contextmanager
 def _telling_how_far(counted: Accumulator[int], of: int, on_progress: OnProgress) -> Iterator[None]:
-    """Tell how many offsets the tasks that are done have counted, as they end."""
+    """Report how many offsets the finished tasks have counted, as they end."""
     over = Event()
 
     def watch() -> None:
@@ -381,5 +381,5 @@ def _scan(
 
 
 def slices_on(cut: Cut, topics: Collection[str]) -> list[TopicSlice]:
-    """The cut's slices of these topics."""
+    """Return the cut's slices of these topics."""
     return [part for part in cut.topic_slices if part.offsets.topic in topics]

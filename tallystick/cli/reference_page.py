@@ -58,7 +58,7 @@ def _section(name: str, command: Any) -> str:
 
 
 def _text(command: Any) -> str:
-    """The help as it is written, its examples as code."""
+    """Return the help as it is written, its examples as code."""
     text = inspect.cleandoc(command.help)
     examples = re.findall(r"^Example: `(.*)`$", text, flags=re.MULTILINE)
     words = re.sub(r"\n*^Example: `.*`$", "", text, flags=re.MULTILINE).strip()

@@ -28,7 +28,7 @@ class RenamingGroup(TyperGroup):
 
 
 def _names_of(ctx: Any) -> list[str]:
-    """The words that led to this group, without the program's own name."""
+    """Return the words that led to this group, without the program's own name."""
     return [*_names_of(ctx.parent), ctx.info_name] if ctx.parent else []
 
 

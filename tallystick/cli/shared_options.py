@@ -24,7 +24,7 @@ RunName = Annotated[str, typer.Argument(metavar="RUN", help="CONTRACT/N, such as
 
 
 def run_of(run_name: str) -> tuple[str, int]:
-    """Contract and cut of a run's name. Raises typer.BadParameter."""
+    """Return contract and cut of a run's name. Raises typer.BadParameter."""
     found = re.fullmatch(r"([a-z][a-z0-9_]*)/(\d{1,9})", run_name)
     if found is None:
         raise typer.BadParameter(f"got {run_name!r}; expected CONTRACT/N, such as billing_payments/7")

@@ -106,13 +106,13 @@ def read_batches(buffer: bytes) -> Iterator[tuple[BatchHeader, memoryview]]:
 
 
 def checksum(batch: memoryview) -> int:
-    """The batch's CRC-32C, which covers all behind it: its records, not its place."""
+    """Return the batch's CRC-32C, which covers all behind it: its records, not its place."""
     (crc32c,) = _CHECKSUM.unpack_from(batch, _CHECKSUM_AT)
     return int(crc32c)
 
 
 def coordinator_epoch(marker: memoryview) -> int:
-    """The epoch of the coordinator that ordered a marker. Source: Kafka protocol guide, control records."""
+    """Return the epoch of the coordinator that ordered a marker. Source: Kafka protocol guide, control records."""
     (epoch,) = _COORDINATOR_EPOCH.unpack_from(marker, _COORDINATOR_EPOCH_AT)
     return int(epoch)
 

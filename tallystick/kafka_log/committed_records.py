@@ -73,7 +73,7 @@ def settle_topics(kafka: KafkaSettings, topics: Iterable[str], *, wait_seconds: 
 
 
 def read_committed(kafka: KafkaSettings, partitions: Iterable[PartitionSnapshot]) -> Iterator[CommittedRecord]:
-    """Every committed record from each log start up to the LSO of the snapshot, once, in offset order per partition.
+    """Yield every committed record from each log start to the snapshot's LSO once, in offset order per partition.
 
     Of a batch that nobody gets to read one, which says why. Raises BrokerUnreachable, also where retention takes what
     is being read.
@@ -98,7 +98,7 @@ def read_committed(kafka: KafkaSettings, partitions: Iterable[PartitionSnapshot]
 
 
 def committed_in(fetch: Fetch, inside: OffsetRange) -> Iterator[CommittedRecord]:
-    """The same of one range below the LSO. Raises OffsetNotInLog, kafka.errors.KafkaError."""
+    """Yield the same of one range below the LSO. Raises OffsetNotInLog, kafka.errors.KafkaError."""
     for batch in walk_batches(fetch, inside):
         if batch.outcome not in (Outcome.COMMITTED, Outcome.PLAIN):
             continue

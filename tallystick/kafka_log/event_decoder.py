@@ -101,7 +101,7 @@ class EventDecoder:
         self._decode = _raw_decoder({name for name in named if name is not None})
 
     def read(self, value: bytes | None) -> EventReading:
-        """The event that a record's value is."""
+        """Read the event of a record's value."""
         if value is None:
             return EventReading(problem="it has no value")
         if problem := unsound(value):
@@ -121,7 +121,7 @@ class EventDecoder:
         )
 
     def read_whole(self, values: Sequence[bytes | None]) -> list[Event] | None:
-        """The events, if every one of them is readable and all their texts are strings: it is nearly always so."""
+        """Read all events if each is readable and all texts are strings, which is nearly always so; otherwise None."""
         try:
             events = list(map(self._of_strings, values))
         except DECODE_ERRORS:  # a record without a value is a TypeError
@@ -129,7 +129,7 @@ class EventDecoder:
         return events if _are_sound([value for value in values if value is not None]) else None
 
     def read_each(self, values: Sequence[bytes | None]) -> list[Event | None]:
-        """The event of each value, None where it is unreadable."""
+        """Read the event of each value, None where it is unreadable."""
         are_sound = _are_sound([value for value in values if value is not None])
         return [self._event(value, is_sound=are_sound) for value in values]
 
@@ -205,7 +205,7 @@ def decoder_of(fields: EventFields) -> EventDecoder:
 
 
 def written_keys(keys: Iterable[str]) -> frozenset[str | int]:
-    """All that `EventDecoder.decode_keys` makes of these: the keys, and the numbers that read as one of them."""
+    """Return all that `EventDecoder.decode_keys` makes of these: the keys, and the numbers that read as one of them."""
     texts = frozenset(keys)
     return texts | {int(key) for key in texts if _KEY_OF_NUMBER.fullmatch(key)}
 

@@ -69,7 +69,7 @@ broker, that have nothing there, for which it had no more room, or for which the
 
 @contextmanager
 def open_admin(kafka: KafkaSettings) -> Iterator[KafkaAdminClient]:
-    """A connected client, closed at the end. Raises BrokerUnreachable."""
+    """Connect a client, and close it at the end. Raises BrokerUnreachable."""
     try:
         admin = KafkaAdminClient(
             **kafka.for_kafka_python(), client_id="tallystick", bootstrap_timeout_ms=10_000, request_timeout_ms=30_000
@@ -87,12 +87,12 @@ def open_admin(kafka: KafkaSettings) -> Iterator[KafkaAdminClient]:
 
 
 def fetcher(admin: KafkaAdminClient, *, fetch_bytes: int = FETCH_BYTES) -> Fetch:
-    """A function that fetches from each partition's leader. Raises OffsetNotInLog, kafka.errors.KafkaError."""
+    """Return a function that fetches from each partition's leader. Raises OffsetNotInLog, kafka.errors.KafkaError."""
     return fetchers(admin, fetch_bytes=fetch_bytes)[0]
 
 
 def fetchers(admin: KafkaAdminClient, *, fetch_bytes: int = FETCH_BYTES) -> tuple[Fetch, FetchTogether]:
-    """The same, and one that asks a leader for several of its partitions at once."""
+    """Return the same, and one that asks a leader for several of its partitions at once."""
     leaders: dict[TopicPartition, int] = {}
 
     def leader_of(topic_partition: TopicPartition) -> int:

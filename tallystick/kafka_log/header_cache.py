@@ -50,7 +50,7 @@ class BatchHeads:
         return self._is_quicker(len(self.aborted))
 
     def picked(self, offsets: Iterable[int]) -> tuple[int, ...] | None:
-        """One offset of each batch that holds some of these, in log order; None where walking the slice is quicker."""
+        """Return one offset per batch that holds some of these, in log order; None where a walk is quicker."""
         of_batch = {bisect_right(self.next_offsets, offset): offset for offset in sorted(offsets)}
         return tuple(of_batch.values()) if self._is_quicker(len(of_batch)) else None
 
@@ -88,7 +88,7 @@ class HeadKeeper:
         self._batch_bytes = self._batches = 0
 
     def keeping(self, walk: Generator[DecidedBatch, None, _Counted]) -> Generator[DecidedBatch, None, _Counted]:
-        """The same walk, to the same end."""
+        """Yield the same walk, to the same end, and keep its heads."""
         while True:
             try:
                 batch = next(walk)
@@ -132,7 +132,7 @@ class KeptHeads:
     fetch_one: Fetch
 
     def over(self, fetch: Fetch) -> Fetch:
-        """Answers like `fetch`; about these slices under read_committed without records, and without the broker.
+        """Answer like `fetch`; about these slices under read_committed without records, and without the broker.
 
         Where a log begins and ends is asked once.
         """

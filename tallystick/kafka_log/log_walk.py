@@ -78,7 +78,7 @@ def walk_batches(
 
 
 def walk_past_lso(fetch: Fetch, offsets: OffsetRange, *, lso: int, to_end: bool = False) -> Iterator[DecidedBatch]:
-    """The same, below the LSO with the aborted list, at and above it without: all that lies there is open."""
+    """Yield the same; below the LSO with the aborted list, at and above it without: all that lies there is open."""
     start, end = offsets.kafka_offset_start, offsets.kafka_offset_end
     middle = min(max(lso, start), end)
     for first, last, read_committed in ((start, middle, True), (middle, end, False)):
@@ -107,7 +107,7 @@ def decide_batches(fetched: FetchedLog, read_committed: bool) -> Iterator[Decide
 
 
 def batch_at(fetch: Fetch, topic_partition: TopicPartition, offset: int) -> DecidedBatch:
-    """The batch that holds one offset, with its outcome. Raises OffsetNotInLog."""
+    """Return the batch that holds one offset, with its outcome. Raises OffsetNotInLog."""
     at = OffsetRange(
         topic=topic_partition.topic,
         partition=topic_partition.partition,

@@ -49,7 +49,7 @@ class OffsetProgress:
 def walk_with_progress(
     batches: Iterable[DecidedBatch], start: int, end: int, told: OffsetProgress
 ) -> Iterator[DecidedBatch]:
-    """The same batches; tells how far they reach into [start, end)."""
+    """Yield the same batches; report how far they reach into [start, end)."""
     for batch in batches:
         yield batch
         told.of_partition(min(batch.header.last_offset + 1, end) - start)
@@ -161,7 +161,7 @@ def walk_counted(
 
 
 def _look_around(fetch: Fetch, offsets: OffsetRange, history: ProducerHistory, *, log_start: int) -> None:
-    """Tell the history the other end of transactions that the slice cuts through.
+    """Give the history the other end of transactions that the slice cuts through.
 
     What is committed in the slice has its marker on the log: it stands there before the LSO passes the data. So the
     walk is as long as the transaction, and costs no more than that.
@@ -185,7 +185,7 @@ def _look_around(fetch: Fetch, offsets: OffsetRange, history: ProducerHistory, *
 
 
 def _last_is_data(fetch: Fetch, before: OffsetRange, history: ProducerHistory) -> dict[int, bool]:
-    """Producer id to whether its last trace in the range is data, of those whose COMMIT is undecided.
+    """Return by producer id whether its last trace in the range is data, of those whose COMMIT is undecided.
 
     Raises OffsetNotInLog where the range has expired in the meantime.
     """

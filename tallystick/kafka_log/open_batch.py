@@ -51,7 +51,7 @@ Record: TypeAlias = DefaultRecord | PlainRecord
 
 
 def open_batch(batch: DecidedBatch) -> Sequence[Record]:
-    """The records of a data batch; where nobody gets to see them, for each one without key and value.
+    """Return the records of a data batch; where nobody may see them, one without key and value for each.
 
     For RECORDS_MAX at most: more would cost what the bound saves, so of a batch of more the two readers' counts differ.
     """
@@ -62,7 +62,7 @@ def open_batch(batch: DecidedBatch) -> Sequence[Record]:
 
 
 def readable_records(batch: DecidedBatch) -> Sequence[Record]:
-    """The records of a data batch. Raises UnreadableBatch."""
+    """Return the records of a data batch. Raises UnreadableBatch."""
     raw = plain_batch(batch)
     if len(raw) > WALKED_ABOVE_BYTES:
         _refuse_many_headers(raw, batch.header.record_count)
@@ -77,7 +77,7 @@ def readable_records(batch: DecidedBatch) -> Sequence[Record]:
 
 
 def plain_batch(batch: DecidedBatch) -> bytes:
-    """The batch as it would be had nobody compressed it; its checksum is of other bytes. Raises UnreadableBatch."""
+    """Return the batch as it is without compression; its checksum is of other bytes. Raises UnreadableBatch."""
     if batch.header.record_count > RECORDS_MAX:
         raise UnreadableBatch(
             f"its batch has {batch.header.record_count:,} records, and one of more than {RECORDS_MAX:,} is not read"
@@ -117,7 +117,7 @@ def _unseen_records(batch: DecidedBatch) -> Sequence[PlainRecord]:
 
 
 def _refuse_many_headers(raw: bytes, count: int) -> None:
-    """Raises UnreadableBatch. raw: as `plain_batch` has it."""
+    """Refuse records of too many headers. Raises UnreadableBatch. raw: as `plain_batch` has it."""
     for number_of_headers in _numbers_of_headers(raw, count):
         if number_of_headers > HEADERS_MAX:
             raise UnreadableBatch(
@@ -232,7 +232,7 @@ class _Bytes:
         return None if size < 0 else self.data[self.position - size : self.position]
 
     def skip_sized(self) -> int:
-        """The length of what was passed over; below 0 there is nothing, not even an empty text."""
+        """Skip a value and return its length; below 0 there is nothing, not even an empty text."""
         size = self.varint()
         self.position += max(0, size)
         if not 0 <= self.position <= len(self.data):

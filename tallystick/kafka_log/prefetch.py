@@ -19,7 +19,7 @@ broker looks up each partition that it is asked for."""
 
 
 def fetch_ahead(fetch: Fetch, together: FetchTogether, ranges: Sequence[OffsetRange]) -> Fetch:
-    """The same fetch, for who walks these ranges in this order: asked where one begins, it asks for the next ones too.
+    """Return a fetch for a walk of these ranges in order. Asked where one begins, it asks for the next ones too.
 
     One range of a partition.
     """

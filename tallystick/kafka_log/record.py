@@ -96,7 +96,7 @@ _PACK = msgspec.msgpack.Encoder(enc_hook=dict)
 
 
 def packed(record: LogRecord) -> bytes:
-    """The record for another process."""
+    """Pack the record for another process."""
     return _PACK.encode(record)
 
 
@@ -121,7 +121,7 @@ def records_of(
 
 
 def record_of(record: Record, batch: DecidedBatch, topic_partition: TopicPartition, fields: EventFields) -> LogRecord:
-    """One record of a data batch, decoded. What is not sound in it is empty."""
+    """Decode one record of a data batch. Unsound fields are empty."""
     header = batch.header
     event = decoder_of(fields).read(record.value)
     headers = _short_texts(record.headers)
@@ -148,7 +148,7 @@ def record_of(record: Record, batch: DecidedBatch, topic_partition: TopicPartiti
 
 
 def read_record(fetch: Fetch, topic_partition: TopicPartition, offset: int, fields: EventFields) -> LogRecord:
-    """The one record at an offset below the LSO. Raises tallystick.kafka_log.fetch.OffsetNotInLog, LookupError."""
+    """Read the one record at an offset below the LSO. Raises tallystick.kafka_log.fetch.OffsetNotInLog, LookupError."""
     batch = batch_at(fetch, topic_partition, offset)
     for record in records_of(batch, topic_partition, fields):
         if record.kafka_offset == offset:
@@ -164,7 +164,7 @@ def read_records(
     decoded: Mapping[int, LogRecord] = MappingProxyType({}),
     heads: KeptHeads = NO_HEADS,
 ) -> Iterator[LogRecord]:
-    """The records at many offsets, with their spans. What the log does not hold is left out.
+    """Read the records at many offsets, with their spans. Leave out those that the log does not hold.
 
     decoded: those that were decoded before, by offset; of these only the spans are read. heads: where they are kept, a
     batch is fetched only if it has one of the others.
@@ -195,7 +195,7 @@ def why_unreadable(fetch: Fetch, topic_partition: TopicPartition, offset: int, d
 
 
 def _digest(key: bytes | None, value: bytes | None) -> str:
-    """Half a SHA-256; where the key ends is part of it."""
+    """Return half a SHA-256; the end of the key is part of it."""
     return sha256(b"%d:%b%b" % (len(key or b""), key or b"", value or b"")).hexdigest()[:32]
 
 

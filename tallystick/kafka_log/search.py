@@ -58,7 +58,7 @@ class Wanted:
 def find_records(
     fetch: Fetch, ranges: Iterable[OffsetRange], fields: EventFields, wanted: Wanted, heads: KeptHeads = NO_HEADS
 ) -> Iterator[LogRecord]:
-    """Every wanted record in the given ranges, whatever its outcome: committed, aborted, plain or open.
+    """Yield every wanted record in the given ranges, whatever its outcome: committed, aborted, plain or open.
 
     Reads to each range's end, also past the LSO, and raises OffsetNotInLog where it cannot: what is not found is taken
     to stand nowhere. heads: where they are kept, only what may hold one is fetched.
@@ -117,7 +117,7 @@ class _KeyFilter:
         self._decode = decoder_of(fields).decode_keys
 
     def possible(self, batch: DecidedBatch, places: Collection[int]) -> Iterator[Record]:
-        """The batch's records that may be wanted for their key, and those at these places."""
+        """Return the batch's records that may be wanted for their key, and those at these places."""
         if self._all:
             yield from open_batch(batch)
             return

@@ -37,7 +37,7 @@ class TopicNotFound(TallystickError):
 
 
 def read_topic_snapshot(admin: KafkaAdminClient, topics: Sequence[str]) -> tuple[PartitionSnapshot, ...]:
-    """Bounds and identity of every partition, in order. Raises TopicNotFound, BrokerUnreachable.
+    """Read bounds and identity of every partition, in order. Raises TopicNotFound, BrokerUnreachable.
 
     Where the logs end is asked first: on a busy topic the LSO has passed that a moment later, so that a mark taken from
     the same snapshot is reached, unless something holds it back.
@@ -80,7 +80,7 @@ def read_topic_snapshot(admin: KafkaAdminClient, topics: Sequence[str]) -> tuple
 def read_offsets_at(
     admin: KafkaAdminClient, partitions: Iterable[TopicPartition], *, at_utc: datetime
 ) -> dict[TopicPartition, int]:
-    """Offset of each partition's first record with a timestamp at or after that moment; none for one without such.
+    """Return each partition's first offset with a timestamp at or after that moment; none for one without such.
 
     Raises BrokerUnreachable.
     """
@@ -114,7 +114,7 @@ _REFUSED = (InvalidRequestError, UnsupportedVersionError, ClusterAuthorizationFa
 
 
 def read_log_ends(admin: KafkaAdminClient, topics: Sequence[str]) -> dict[TopicPartition, int]:
-    """The end of each partition's log, as its leader has it; none where the brokers tell it to no client.
+    """Read the end of each partition's log, as its leader has it; none where the brokers tell it to no client.
 
     Raises kafka.errors.KafkaError.
     """

@@ -95,7 +95,7 @@ class _Sweep:
             self.waiting -= len(span.wanted)
 
     def spans(self) -> Iterator[tuple[int, TransactionSpan]]:
-        """Offset and span of all records asked for, also of those whose marker was not met."""
+        """Return offset and span of all records asked for, also of those whose marker was not met."""
         still_open = [(producer_id, span, None) for producer_id, span in self.open.items()]
         for producer_id, span, marker in (*self._found, *still_open):
             ended = _span(span, marker, self._protocol(producer_id))
@@ -125,7 +125,7 @@ def _span(span: _OpenSpan, marker: DecidedBatch | None, protocol: MarkerProtocol
 def read_spans(
     fetch: Fetch, topic_partition: TopicPartition, offsets: Iterable[int], meet: Meet
 ) -> dict[int, TransactionSpan]:
-    """The span of each of these offsets that is a record of a producer transaction; meets each batch that holds some.
+    """Return the span of each offset that is a producer transaction's record. Calls `meet` for each of their batches.
 
     Neighbours share one walk, so no part of the log is read twice. What has left the log has no span.
     """

@@ -26,7 +26,7 @@ class ReadSlice:
 
 
 def find_read_slice(read: Sequence[ReadSlice], position: int) -> ReadSlice | None:
-    """The slice that holds the position; slices come in order and do not overlap."""
+    """Return the slice that holds the position; slices come in order and do not overlap."""
     after = bisect_right(read, position, key=lambda one: one.start)
     return read[after - 1] if after and position < read[after - 1].end else None
 
@@ -91,7 +91,7 @@ def bounds_of(read: Sequence[ReadSlice], *, xid_start: int, xid_end: int, next_x
 
 
 def places_by_number(read: Sequence[ReadSlice]) -> dict[int | None, str]:
-    """The places to compare, by how many of those bounds a row's id has reached; None: it has no id."""
+    """Return the places to compare, by how many of those bounds a row's id has reached; None: it has no id."""
     names: dict[int | None, str] = {None: WITHOUT_ID, 0: BEFORE, len(read) + 3: AHEAD}
     return names | {number: slice_name(one) for number, one in enumerate(read, start=1)}
 
@@ -103,7 +103,7 @@ def slice_name(one: ReadSlice) -> str:
 def compare(
     counted: Mapping[str, int], read: Sequence[ReadSlice], before: EarlierRows | None
 ) -> tuple[dict[str, int], tuple[Place, ...]]:
-    """The counts to keep for the next run, and the places that hold other rows than the run before saw there.
+    """Return the counts to keep for the next run, and the places that hold other rows than the run before saw there.
 
     before: of the cut before; None where it did not count, and then nobody knows what had no id or an older one.
     """
@@ -119,7 +119,7 @@ def compare(
 def compare_digests(
     digests: Mapping[str, str], before: EarlierRows | None, counted: Sequence[Place]
 ) -> tuple[Place, ...]:
-    """Slices whose rows say other things than the run before saw there, but for those whose count says so already."""
+    """Return slices whose rows changed since the run before, except those whose count shows it already."""
     told = {place.name for place in counted}
     known = before.digests if before else {}
     return tuple(

@@ -30,7 +30,7 @@ class InputTopics:
     topics: tuple[str, ...]
 
     def describe(self) -> LedgerDescription:
-        """Raises TopicNotFound. Keys that stand elsewhere too are asked of the index, by the scan."""
+        """Describe the topics. Raises TopicNotFound. The scan asks the index for keys that stand elsewhere too."""
         read_topic_snapshot(self.admin, self.topics)
         return LedgerDescription(key_is_unique=True)
 
@@ -47,7 +47,7 @@ class InputTopics:
         return None
 
     def count_older_rows(self, ledger_slice: LedgerSlice) -> int | None:
-        """A log changes nothing below a stable offset; where it does, log_rewritten says so."""
+        """Return None: a log changes nothing below a stable offset. Where it does, log_rewritten says so."""
         return None
 
     def changed_files(self, ledger_slice: LedgerSlice) -> tuple[FileChange, ...]:
@@ -60,7 +60,7 @@ class InputTopics:
         return None
 
     def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
-        """None by position: tallystick/pipeline/lookups.py asks the index and the log by offset."""
+        """Return nothing by position: tallystick/pipeline/lookups.py asks the index and the log by offset."""
         return {}
 
     def keys_seen_before(self, ledger_slice: LedgerSlice) -> tuple[str, ...]:

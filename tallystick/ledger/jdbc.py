@@ -92,7 +92,7 @@ def open_jdbc_ledger(
     sum_before: Callable[[ReadSlice], int | None],
     now: Callable[[], datetime],
 ) -> Iterator["JdbcLedger"]:
-    """The ledger, closed at the end. read_before: the slices that cuts have read. sum_before: over the positions of one
+    """Open the ledger; close it at the end. read_before: slices that cuts have read. sum_before: over the positions of one
     of them, as `JdbcLedger.sum_of_positions` had it then. now: the verdict store's clock.
 
     Raises LedgerUnreachable.
@@ -165,7 +165,7 @@ class JdbcLedger:
         return ()
 
     def holder(self, *, horizon: int) -> HorizonHolder | None:
-        """The overlap itself: nobody can see whose rows are still to come."""
+        """Return the overlap itself as the holder: nobody can see whose rows are still to come."""
         return HorizonHolder(position=horizon, holder=f"the overlap of {self.ledger.overlap_text}", since=None)
 
     def first_position_at(self, at_utc: datetime, *, start: int, end: int) -> int | None:
@@ -178,7 +178,7 @@ class JdbcLedger:
         return None if first is None else self._position(first)
 
     def count_older_rows(self, ledger_slice: LedgerSlice) -> int | None:
-        """A row without a value is in no slice, so it counts as one that came late."""
+        """Count rows below the slice. A row without a value is in no slice, so it counts as one that came late."""
         below = or_(self._order < self._bound(ledger_slice.position_start), self._order.is_(null()))
         return self.connection.scalar(select(func.count()).select_from(self._table).where(below, self._pairs))
 
@@ -254,7 +254,7 @@ class JdbcLedger:
         return nullcontext()
 
     def slice_query(self, ledger_slice: LedgerSlice) -> str:
-        """The SQL text that reads the slice, for Spark; with written_at where the contract names it."""
+        """Return the SQL text that reads the slice, for Spark; with written_at where the contract names it."""
         written_at = self.ledger.columns.written_at
         moment = [self._column(written_at).label("written_at")] if written_at else []
         names = {name: self._column(getattr(self.ledger.columns, name)) for name in _COLUMNS}
@@ -350,7 +350,7 @@ class JdbcLedger:
         return _microseconds(value) if self._is_timestamp else int(value)
 
     def _bound(self, position: int) -> int | datetime:
-        """The value at a position. A column without a zone is in UTC, by the contract."""
+        """Return the value at a position. A column without a zone is in UTC, by the contract."""
         if not self._is_timestamp:
             return position
         moment = _EPOCH + position * _MICROSECOND

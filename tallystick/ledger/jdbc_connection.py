@@ -78,7 +78,10 @@ _SERVERS = re.compile(r"//[^?;&]*")
 
 
 def _refuse_tls_unsaid(url: URL, jdbc_url: str) -> None:
-    """Each database has words of its own for TLS, so only silence is found out. Raises ConnectionNotGiven."""
+    """Refuse an address that asks for TLS where its JDBC part is silent; each database has its own words for it.
+
+    Raises ConnectionNotGiven.
+    """
     given = as_asked_of_psycopg(url) if url.get_backend_name() == "postgresql" else url.query
     asked = next((name for name in given if _ABOUT_TLS.search(name)), None)
     if asked and not _ABOUT_TLS.search(_SERVERS.sub("//", jdbc_url)):

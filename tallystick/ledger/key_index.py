@@ -81,7 +81,7 @@ class ReadableIndexes:
         return any(min(part.log_start, self.reach.get(part.topic_partition, part.log_start)) > 0 for part in inputs)
 
     def look_up(self, match_keys: Collection[str]) -> dict[str, tuple[IndexedCopy, ...]]:
-        """The copies of these keys that earlier cuts read, in order. Keys that stand nowhere are not in the answer."""
+        """Return the copies of these keys that earlier cuts read, in order. Unknown keys are not in the answer."""
         found: dict[str, list[IndexedCopy]] = {}
         hashed_by = {seed: {key_hash(key, seed): key for key in match_keys} for seed in self._seeds}
         for cut_n, index in self.by_cut.items() if match_keys else ():
@@ -93,7 +93,7 @@ class ReadableIndexes:
 
 
 def key_hash(match_key: str, seed: int | None = None) -> tuple[int, int]:
-    """The first 128 bits of the key's SHA-256, as two signed numbers; Spark computes the same.
+    """Return the first 128 bits of the key's SHA-256, as two signed numbers; Spark computes the same.
 
     With a seed, XXH3 of 128 bits, of whose lower half LOW_BITS are kept: a tenth of the time, and nobody who does not
     know the seed makes two keys of one hash.
@@ -106,7 +106,7 @@ def key_hash(match_key: str, seed: int | None = None) -> tuple[int, int]:
 
 
 def new_seed() -> int:
-    """Drawn once for the books of a contract; each index keeps it."""
+    """Draw a seed, once for the books of a contract; each index keeps it."""
     return secrets.randbits(63)
 
 
@@ -187,7 +187,7 @@ def _sha256_of_file(path: Path) -> str:
 
 
 def _entries(path: Path, by_hash: Mapping[tuple[int, int], str]) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Item id and hash of each wanted copy. Reads only the row groups whose range of hashes holds one of them."""
+    """Return item id and hash of each wanted copy. Reads only row groups whose range of hashes holds one of them."""
     wanted = sorted({high for high, _ in by_hash})
     with pq.ParquetFile(path) as opened:
         groups = row_groups_with(opened.metadata, wanted)
@@ -202,7 +202,7 @@ def _entries(path: Path, by_hash: Mapping[tuple[int, int], str]) -> Iterator[tup
 
 
 def row_groups_with(metadata: pq.FileMetaData, wanted: list[int]) -> list[int]:
-    """Numbers of the row groups that may hold one of these upper halves of hashes, which are in order.
+    """Return numbers of the row groups that may hold one of these upper halves of hashes, which are in order.
 
     One that does not say its bounds may hold any.
     """
@@ -215,7 +215,7 @@ def row_groups_with(metadata: pq.FileMetaData, wanted: list[int]) -> list[int]:
 
 
 def row_groups_between(metadata: pq.FileMetaData, first: int, last: int) -> list[int]:
-    """Numbers of the row groups that may hold an upper half from first to last."""
+    """Return numbers of the row groups that may hold an upper half from first to last."""
     return _row_groups(metadata, lambda least, greatest: least <= last and first <= greatest)
 
 
@@ -231,7 +231,7 @@ def _row_groups(metadata: pq.FileMetaData, is_wanted: Callable[[int, int], bool]
 
 
 def first_kept(cut_n: int, *, windows: int) -> int:
-    """The oldest cut whose index the run after this one reads. windows: how many cuts back it looks."""
+    """Return the oldest cut whose index the run after this one reads. windows: how many cuts back it looks."""
     return cut_n - windows + 1
 
 

@@ -44,7 +44,7 @@ _BEFORE_ALL = -1
 
 
 def known_files(slices: Iterable[LedgerSlice]) -> dict[str, LedgerFile | None]:
-    """Every file that these cuts have taken, as it was last seen; None for one that was gone then."""
+    """Return every file that these cuts have taken, as it was last seen; None for one that was gone then."""
     known: dict[str, LedgerFile | None] = {}
     for one in slices:
         known |= {file.path: file for file in one.files}
@@ -55,7 +55,7 @@ def known_files(slices: Iterable[LedgerSlice]) -> dict[str, LedgerFile | None]:
 def fix_files(
     ledger_slice: LedgerSlice, *, earlier: Iterable[LedgerSlice], listed: Mapping[str, LedgerFile]
 ) -> LedgerSlice:
-    """The slice with the files that no earlier cut took and that were left alone since before its end.
+    """Return the slice with the files that no earlier cut took and that were left alone since before its end.
 
     A baseline is empty and takes all of those, so that no later cut does. Any other empty slice takes none: no position
     lies in it, so a file of its would have no place. The next one takes it.
@@ -133,7 +133,7 @@ class ParquetLedger:
         return LedgerDescription(key_is_unique=False, row_id_is_unique=False)
 
     def read_snapshot(self) -> LedgerSnapshot:
-        """Files may change for quiet_seconds after they came in sight. All in sight lie below the high mark."""
+        """Read both marks. Files may change for quiet_seconds after they are seen; all seen are below the high mark."""
         now = (self.now() - _EPOCH) // _MILLISECOND
         newest = max((file.modified_ns // _NANOSECONDS for file in self._list().values()), default=0)
         horizon = now - 1000 * (self.ledger.quiet_seconds or 0)
@@ -156,7 +156,7 @@ class ParquetLedger:
         return HorizonHolder(position=horizon, holder=wait, since=None)
 
     def first_position_at(self, at_utc: datetime, *, start: int, end: int) -> int | None:
-        """A file's moment is its position."""
+        """Return the moment itself: a file's moment is its position."""
         at = max(start, (at_utc - _EPOCH) // _MILLISECOND)
         return at if at < end else None
 
@@ -192,7 +192,7 @@ class ParquetLedger:
         return {key: tuple(rows) for key, rows in found.items()}
 
     def keys_seen_before(self, ledger_slice: LedgerSlice) -> tuple[str, ...]:
-        """Reads the keys of all earlier files once, and holds those of the slice in memory."""
+        """Read the keys of all earlier files once, and hold those of the slice in memory."""
         listed = self._list()
         own = [listed[file.path] for file in ledger_slice.files if file.path in listed]
         older = [listed[path] for path in known_files(self._before(ledger_slice)) if path in listed]
@@ -208,7 +208,7 @@ class ParquetLedger:
         return nullcontext()
 
     def files_to_scan(self, ledger_slice: LedgerSlice) -> list[str]:
-        """Addresses of the slice's files that are there still, for Spark."""
+        """Return addresses, for Spark, of the slice's files that are still there."""
         listed = self._list()
         return [f"{self.folder}/{file.path}" for file in ledger_slice.files if file.path in listed]
 
@@ -216,7 +216,7 @@ class ParquetLedger:
         return [one for one in self.stored_slices() if one.position_end <= ledger_slice.position_start]
 
     def _list(self) -> dict[str, LedgerFile]:
-        """Every Parquet file below the folder, by path; what writers hide behind _ or . is none."""
+        """Return every Parquet file below the folder, by path, without those that writers hide behind _ or `.`."""
         try:
             infos = self._system.get_file_info(pafs.FileSelector(self._root, recursive=True))
         except OSError as error:

@@ -34,7 +34,7 @@ from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
 
 
 def read_ledger_snapshot(connection: psycopg.Connection) -> LedgerSnapshot:
-    """The horizon, flushed: without the flush a crash could give ids below it away again. Raises LedgerIsStandby.
+    """Read the horizon, flushed: without the flush a crash could give ids below it away again. Raises LedgerIsStandby.
 
     Source: PostgreSQL manual, pg_logical_emit_message (its flush argument needs PostgreSQL 17).
     """
@@ -60,7 +60,7 @@ def read_horizon_holder(connection: psycopg.Connection, *, horizon: int) -> Hori
 def read_xid_at(
     connection: psycopg.Connection, ledger: LedgerSection, *, at_utc: datetime, xid_start: int, xid_end: int
 ) -> int | None:
-    """The smallest transaction id in [xid_start, xid_end) of a row written at or after that moment.
+    """Return the smallest transaction id in [xid_start, xid_end) of a row written at or after that moment.
 
     None where there is no such row, or where no column says when a row was written.
     """
@@ -72,7 +72,7 @@ def read_xid_at(
 
 
 def count_older_rows(connection: psycopg.Connection, ledger: LedgerSection, *, xid_start: int) -> int | None:
-    """Rows older than the slice, in one snapshot; None where the slicing column makes the guard needless."""
+    """Count rows older than the slice, in one snapshot; None where the slicing column makes the guard needless."""
     if ledger.slice_by == "written_xid":
         return None
     with connection.transaction():
@@ -93,7 +93,7 @@ def count_by_place(
     read: Sequence[ReadSlice],
     before: EarlierRows | None,
 ) -> EarlierRows:
-    """Rows by where their ids lie, in one snapshot, against what cuts have read of each slice, and the run before saw.
+    """Count rows by place, in one snapshot, and compare with what cuts read of each slice and the run before saw.
 
     A row whose id the server has not given out cannot be anybody's: what a snapshot shows lies below its xmax.
     """
@@ -154,7 +154,7 @@ def look_up_rows(
     *,
     near_xid: int,
 ) -> dict[str, tuple[LedgerRow, ...]]:
-    """Every visible row of the given keys in the whole ledger. Keys that stand nowhere are not in the answer.
+    """Return every visible row of the given keys in the whole ledger. Keys without a row are not in the answer.
 
     A key that is no value of the column's type stands nowhere.
     """
@@ -178,7 +178,7 @@ def look_up_rows(
 def keys_seen_before(
     connection: psycopg.Connection, ledger: LedgerSection, *, xid_start: int, xid_end: int
 ) -> tuple[str, ...]:
-    """Keys of the slice that also stand in older rows, or whose row takes another one back. One query; needless where
+    """Return keys of the slice with older rows too, or whose row takes another one back. One query; needless where
     the key has a unique index, and no column names what a row takes back.
     """
     key = ledger.columns.match_key
@@ -200,7 +200,7 @@ def keys_seen_before(
 
 @contextmanager
 def held_snapshot(connection: psycopg.Connection, ledger: LedgerSection) -> Iterator[str]:
-    """One snapshot for all that a scan reads, by its exported name; this connection reads under it too.
+    """Hold one snapshot for all that a scan reads, by its exported name; this connection reads under it too.
 
     The lock, which comes first, keeps VACUUM FULL and CLUSTER from moving rows between the halves of a scan, and the
     snapshot an UPDATE. Source: PostgreSQL manual, snapshot synchronization functions.
@@ -272,7 +272,7 @@ class PostgresLedger:
         )
 
     def rows_by_id(self, row_ids: Collection[int], ledger_slice: LedgerSlice) -> list[dict[str, Any]]:
-        """The slice's rows of these ids, as a scan of the slice reads them. Needs `row_id_is_integer`."""
+        """Return the slice's rows of these ids, as a scan of the slice reads them. Needs `row_id_is_integer`."""
         query = postgres_sql.rows_query(
             self.ledger, xid_start=ledger_slice.position_start, xid_end=ledger_slice.position_end
         )

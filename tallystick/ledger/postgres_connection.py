@@ -69,7 +69,7 @@ def open_ledger(dsn: str, *, may_write: bool = False) -> Iterator[psycopg.Connec
 
 
 def _require_version(connection: psycopg.Connection) -> None:
-    """Raises LedgerTooOld."""
+    """Refuse an old server. Raises LedgerTooOld."""
     server = connection.info
     if server.server_version < VERSION_MIN * 10_000:
         raise LedgerTooOld(
@@ -96,7 +96,7 @@ def scan_address(dsn: str) -> str:
 
 
 def jdbc_scan_options(dsn: str) -> dict[str, str]:
-    """The same for Spark's JDBC source. Raises ConnectionNotGiven where that can be told less than the address asks."""
+    """Return the same for Spark's JDBC source. Raises ConnectionNotGiven where it takes less than the address asks."""
     asked = with_settings(as_asked(dsn), postgres_sql.HIDE_NOTHING)
     known = {"driver": "org.postgresql.Driver", "targetServerType": "primary"}
     return jdbc_options(asked) | known | JDBC_READ_ONLY
@@ -108,7 +108,7 @@ def _address(asked: Mapping[str, str]) -> str:
 
 
 def _asked(dsn: str, *, may_write: bool = False) -> dict[str, str]:
-    """The address with what every session in a ledger sets. Raises ConnectionNotGiven."""
+    """Return the address with what every session in a ledger sets. Raises ConnectionNotGiven."""
     asked = with_settings(as_asked(dsn), postgres_sql.HIDE_NOTHING)
     if may_write:
         return asked

@@ -68,7 +68,7 @@ def written_xid_statements(table: str) -> tuple[str, str]:
 
 
 def slice_condition(ledger: LedgerSection, *, xid_start: int, xid_end: int) -> str:
-    """Rows written by transactions with xid_start <= id < xid_end. By xmin exact within XMIN_WIDTH_MAX ids of them."""
+    """Return the condition of rows of transactions in [xid_start, xid_end). By xmin exact within XMIN_WIDTH_MAX ids."""
     if ledger.slice_by == "written_xid":
         return f"(written_xid >= {xid_start} AND written_xid < {xid_end})"
     return (
@@ -78,7 +78,7 @@ def slice_condition(ledger: LedgerSection, *, xid_start: int, xid_end: int) -> s
 
 
 def row_xid(ledger: LedgerSection, *, near_xid: int) -> str:
-    """The 64-bit id of the transaction that wrote a row; 0 where it is older than anybody can say."""
+    """Return the 64-bit id of the transaction that wrote a row; 0 where it is older than anybody can say."""
     if ledger.slice_by == "written_xid":
         return "coalesce(written_xid, 0)"
     return (
@@ -88,17 +88,17 @@ def row_xid(ledger: LedgerSection, *, near_xid: int) -> str:
 
 
 def pairing_condition(ledger: LedgerSection) -> str:
-    """The contract's own condition, or true."""
+    """Return the contract's own condition, or true."""
     return f"({ledger.where})" if ledger.where else "true"
 
 
 def beside_parameters(query: str) -> str:
-    """The same text for psycopg where it is given parameters too: it would take a % of a condition for one of them."""
+    """Escape a text for psycopg where it gets parameters too: it would take a % of a condition for one of them."""
     return query.replace("%", "%%")
 
 
 def column_list(ledger: LedgerSection) -> str:
-    """The contract's columns under the product's names, as text and bigint: every reader gets the same types, no nulls.
+    """Return the contract's columns under our names, as text and bigint: every reader gets the same types, no nulls.
 
     A row id that is null is empty. So is a key, and an empty key is none: nothing pairs with it. An amount that is null
     or no whole number of minor units is 0 without a currency, so that it equals nothing: an event always has one.
@@ -153,7 +153,7 @@ def _minor_units(ledger: LedgerSection) -> tuple[str, str]:
 
 
 def receipt_list(ledger: LedgerSection) -> str:
-    """The columns of the stored acknowledgement, for look-ups only; null where the contract names none.
+    """Return the columns of the stored acknowledgement, for look-ups only; null where the contract names none.
 
     So is what is no partition or offset: a number that no int holds would stop the look-up of all keys.
     """
@@ -174,7 +174,7 @@ def repair_list(ledger: LedgerSection) -> str:
 
 
 def slice_queries(ledger: LedgerSection, *, xid_start: int, xid_end: int, block_count: int | None) -> tuple[str, ...]:
-    """Queries that together read the slice once; two halves by physical place where the table has blocks of its own.
+    """Return queries that together read the slice once: two halves by physical place if the table has its own blocks.
 
     The halves hold only while VACUUM FULL cannot move rows and no UPDATE shows: the caller holds ACCESS SHARE on the
     table, and both read under its snapshot.
@@ -193,13 +193,13 @@ def at_snapshot(snapshot: str) -> tuple[str, ...]:
 
 
 def rows_query(ledger: LedgerSection, *, xid_start: int, xid_end: int) -> str:
-    """The slice's rows of some ids, as `slice_queries` reads them. The one parameter is the ids, an array of bigint."""
+    """Return the query of the slice's rows of some ids, as `slice_queries` reads them. Its parameter: a bigint[]."""
     (whole,) = slice_queries(ledger, xid_start=xid_start, xid_end=xid_end, block_count=None)
     return f"{beside_parameters(whole)} AND {ledger.columns.row_id} = ANY(%s::bigint[])"
 
 
 def first_xid_query(ledger: LedgerSection, *, xid_start: int, xid_end: int) -> str:
-    """The smallest id among the slice's rows that were written at or after a moment, which is the one parameter.
+    """Return the query of the smallest id among the slice's rows written at or after a moment, its one parameter.
 
     Of all its rows, whether they pair or not. Needs a contract that names written_at.
     """
@@ -241,8 +241,8 @@ def digests_query(ledger: LedgerSection, *, bounds: Sequence[int], xid_start: in
 
 
 def last_written_query(ledger: LedgerSection, *, bounds: Sequence[int], number: int | None, limit: int) -> str:
-    """Row ids of one of those places, the newest first: by partition, the youngest first, and by xmin, which no owner
-    sets. The rows that are too many are likely to be these; which of a place were read, no database tells.
+    """Return the query of row ids of one of those places, the newest first: by partition, the youngest first, and by
+    xmin, which no owner sets. The surplus rows are likely to be these; no database tells which of a place were read.
     """
     place = "written_xid IS NULL" if number is None else f"{_bounds_reached(bounds)} = {number}"
     return (

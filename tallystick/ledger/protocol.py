@@ -96,7 +96,7 @@ class Ledger(Protocol):
         ...
 
     def fix(self, ledger_slice: LedgerSlice) -> LedgerSlice:
-        """The slice with what it holds, where its positions alone do not say that. Asked once, when a cut is made."""
+        """Return the slice with what it holds, where positions alone do not say it. Asked once, when a cut is made."""
         ...
 
     def changed_files(self, ledger_slice: LedgerSlice) -> tuple[FileChange, ...]:
@@ -108,29 +108,29 @@ class Ledger(Protocol):
         ...
 
     def first_position_at(self, at_utc: datetime, *, start: int, end: int) -> int | None:
-        """The smallest position in [start, end) of a row written at or after that moment; None where nobody says."""
+        """Return the smallest position in [start, end) of a row written at or after that moment; None if unknown."""
         ...
 
     def count_older_rows(self, ledger_slice: LedgerSlice) -> int | None:
-        """Rows below the slice, now; None where nothing can come, go or change there unseen."""
+        """Count rows below the slice, now; None where nothing can come, go or change there unseen."""
         ...
 
     def count_by_place(self, ledger_slice: LedgerSlice, *, cut_n: int) -> EarlierRows | None:
-        """Rows by where their ids lie, against what cuts before this one have read; None where no column holds them."""
+        """Count rows by the place of their ids, against what earlier cuts have read; None where no column holds ids."""
         ...
 
     def sum_of_positions(self, *, below: int) -> int | None:
-        """A sum over the positions of all rows below one, which tells as many rows from the same rows; None where no
-        two rows can be taken for each other, or the positions cannot be summed.
+        """Return a sum over the positions of all rows below one, which tells as many rows from the same rows. None
+        where no two rows can be taken for each other, or the positions cannot be summed.
         """
         ...
 
     def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
-        """Every row of these keys in the whole ledger, seen from the slice. A key without one is not in the answer."""
+        """Return every row of these keys in the whole ledger, seen from the slice; a key without one is left out."""
         ...
 
     def keys_seen_before(self, ledger_slice: LedgerSlice) -> tuple[str, ...]:
-        """Keys of the slice that also stand below it; needless where the key is unique."""
+        """Return keys of the slice that also stand below it; needless where the key is unique."""
         ...
 
     def held_snapshot(self) -> AbstractContextManager[str | None]:

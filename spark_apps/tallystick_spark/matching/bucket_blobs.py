@@ -181,7 +181,7 @@ class GroupTotal:
 
 
 def summarise_events(batches: Iterable[pa.RecordBatch], plan: ScanPlan) -> Iterator[pa.RecordBatch]:
-    """One task's events. Shape: HASHED_EVENTS -> SUMMARY."""
+    """Summarise one task's events. Shape: HASHED_EVENTS -> SUMMARY."""
     totals: list[GroupTotal] = []
     unreadable = np.empty((0, 2), dtype=np.int64)
     for events in _flushes(batches):
@@ -198,7 +198,7 @@ def summarise_events(batches: Iterable[pa.RecordBatch], plan: ScanPlan) -> Itera
 def summarise_rows(
     batches: Iterable[pa.RecordBatch], plan: ScanPlan, *, planted: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """One task's ledger rows. Planted ones are in no total. Shape: HASHED_ROWS -> SUMMARY."""
+    """Summarise one task's ledger rows. Planted ones are in no total. Shape: HASHED_ROWS -> SUMMARY."""
     totals: list[GroupTotal] = []
     for rows in _flushes(batches):
         if not planted:
@@ -209,12 +209,12 @@ def summarise_rows(
 
 
 def bucket_of(key_hash: Numbers) -> Numbers:
-    """The bucket of a hash, by its upper bits."""
+    """Return the bucket of a hash, by its upper bits."""
     return (key_hash >> 56) + BUCKETS // 2
 
 
 def by_bucket(kind: BlobKind, bucket: Numbers, matrix: Numbers) -> pa.RecordBatch:
-    """The matrix's rows as a blob for each bucket. Shape: SUMMARY."""
+    """Return the matrix's rows as a blob for each bucket. Shape: SUMMARY."""
     order = np.argsort(bucket.astype(np.int16), kind="stable")
     ordered = bucket[order]
     starts = starts_of(ordered)
@@ -226,7 +226,7 @@ def by_bucket(kind: BlobKind, bucket: Numbers, matrix: Numbers) -> pa.RecordBatc
 
 
 def blobs_of(kind: BlobKind, bucket: int, blobs: Sequence[bytes | pa.Buffer]) -> pa.RecordBatch:
-    """Blobs of one bucket. Shape: SUMMARY."""
+    """Return blobs of one bucket. Shape: SUMMARY."""
     return _record_batch(kind, np.full(len(blobs), bucket), pa.array(map(bytes, blobs), pa.binary()))
 
 
@@ -236,7 +236,7 @@ def starts_of(ordered: Numbers) -> Numbers:
 
 
 def add_totals(totals: Iterable[GroupTotal]) -> list[GroupTotal]:
-    """One for each group."""
+    """Add up the totals of each group."""
     added: dict[tuple[int, bool, str | None], GroupTotal] = {}
     for total in totals:
         before = added.get(total.group)
@@ -255,7 +255,7 @@ def numbers_in(kind: BlobKind, blobs: Sequence[bytes | pa.Buffer]) -> Numbers:
 
 
 def _flushes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The same rows, many at a time."""
+    """Yield the same rows, many at a time."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
@@ -297,7 +297,7 @@ def _row_blobs(rows: pa.Table, plan: ScanPlan, planted: bool) -> Iterator[pa.Rec
 
 
 def _sampled(key_hash: Numbers, side: pa.Table, one_in: int) -> NDArray[np.bool_]:
-    """Rows of the keys whose lag is measured; without those that do not say when they were written."""
+    """Return rows of the keys whose lag is measured; without those that do not say when they were written."""
     sampled: NDArray[np.bool_] = (key_hash % one_in == 0) & side["written_ms"].is_valid().to_numpy()
     return sampled
 
@@ -338,7 +338,7 @@ def _totals(
 def _with_times(
     totals: Sequence[GroupTotal], written_ms: Numbers, starts: Numbers, possible_ms: tuple[int, int]
 ) -> list[GroupTotal]:
-    """The same totals, with when their events were written. A record always has a time."""
+    """Return the same totals, with the times of their events. A record always has a time."""
     first, last = possible_ms
     figures = (
         np.minimum.reduceat(written_ms, starts),
@@ -353,7 +353,7 @@ def _with_times(
 
 
 def first_places(places: Numbers) -> Numbers:
-    """The first few of rows of part and place."""
+    """Return the first few of rows of part and place."""
     return places[np.lexsort((places[:, 1], places[:, 0]))][:UNREADABLE_SAMPLE]
 
 

@@ -129,14 +129,14 @@ def scan_slices(
 
 
 def _apart(rows: Iterable[Row], copy_of: Callable[[Row], Entry]) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
-    """The real copies, and the planted ones."""
+    """Return the real copies, and the planted ones."""
     home = list(rows)
     read, planted = (tuple(copy_of(row) for row in home if row["planted"] is which) for which in (False, True))
     return read, planted
 
 
 def pair_by_key(topic: DataFrame, ledger: DataFrame, *, secret: str, lag: LagMeter | None = None) -> DataFrame:
-    """Keys that are not one event and one equal row. Shape: planted, match_key; with `lag` also what its `fold` counts.
+    """Return keys that are not one event and one equal row. Shape: planted, match_key; with `lag` also what it counts.
 
     One shuffle over both sides; the compared fields travel as longs, so that the aggregation stays a hash one. secret:
     what currencies are hashed with, as `keyed_hash.new_secret` makes it.
@@ -174,7 +174,7 @@ def exceptional_keys(paired: DataFrame, keys_to_include: Collection[str]) -> Dat
 
 
 def misrouted_keys(topic: DataFrame, legs: Mapping[str, str]) -> DataFrame:
-    """Keys of events that name a leg whose topic is another one. Shape: planted, match_key. A filter: no shuffle."""
+    """Return keys of events that name a leg of another topic. Shape: planted, match_key. A filter: no shuffle."""
     return topic.where(is_misrouted(legs)).select(*_KEY)
 
 
@@ -187,7 +187,7 @@ def is_misrouted(legs: Mapping[str, str]) -> Column:
 
 
 def _differently_written(topic: DataFrame, ledger: DataFrame, keys: DataFrame) -> int:
-    """Simple pairs whose currency is not written the same. Shuffles only what somebody writes in another case."""
+    """Count simple pairs whose currency is not written the same. Shuffles only what somebody writes in another case."""
     odd = ~F.col("planted") & (F.col("currency_as_written") != F.col("currency"))
     written = [side.where(odd).select("match_key", "currency_as_written") for side in (topic, ledger)]
     by_key = (
@@ -201,7 +201,7 @@ def _differently_written(topic: DataFrame, ledger: DataFrame, keys: DataFrame) -
 
 
 def _out_of_order(topic: DataFrame) -> tuple[tuple[OutOfOrderEvent, ...], int]:
-    """The first events by place that stand below a higher sequence of their ordering key and partition; all counted.
+    """Return the first events by place below a higher sequence of their ordering key and partition, and count all.
 
     A shuffle and a sort of their own, where the contract names a sequence.
     """
@@ -227,7 +227,7 @@ def _out_of_order(topic: DataFrame) -> tuple[tuple[OutOfOrderEvent, ...], int]:
 
 
 def _topic_totals(topic: DataFrame, possible_ms: tuple[int, int] | None) -> list[Total]:
-    """One row per partition, readable or not, and currency; that of an unreadable record is nobody's word."""
+    """Return a row per partition, readable or not, and currency; that of an unreadable record is nobody's word."""
     figures = [
         F.count("*").alias("rows"),
         F.sum(F.when(F.col("readable"), F.col("amount_minor")).cast("decimal(38,0)")).alias("amount"),
@@ -281,7 +281,7 @@ def row_content() -> Column:
 
 
 def fingerprint(row_hash: Column, xor: str, total: str) -> tuple[Column, Column]:
-    """Two figures under these names. Order-free and multiset-safe: xor alone would cancel a doubled row."""
+    """Return two figures under these names. Order-free and multiset-safe: xor alone would cancel a doubled row."""
     return F.bit_xor(row_hash).alias(xor), F.sum(low_32_bits(row_hash)).alias(total)
 
 
@@ -299,7 +299,7 @@ def rows_by_partition_of(totals: list[Total]) -> dict[tuple[str, int], int]:
 
 
 def _incomplete(topic: DataFrame, legs: Mapping[str, str]) -> DataFrame:
-    """All events of transactions that lack a leg in this cut. Which leg an event is, its topic says."""
+    """Return all events of transactions that lack a leg in this cut. Which leg an event is, its topic says."""
     leg_bit = F.lit(0)
     for number, leg in enumerate(sorted(legs)):
         leg_bit = F.when(F.col("topic") == legs[leg], F.lit(1 << number)).otherwise(leg_bit)

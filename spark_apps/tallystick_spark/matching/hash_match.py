@@ -47,7 +47,7 @@ class _Keys:
 
 
 def match(batches: Iterable[pa.RecordBatch], plan: ScanPlan) -> Iterator[pa.RecordBatch]:
-    """One task's buckets, one after the other. Shape: SUMMARY -> SUMMARY. What is about a whole side passes through.
+    """Match one task's buckets, one after the other. Shape: SUMMARY -> SUMMARY. Figures of a whole side pass through.
 
     Raises BucketsOutOfOrder.
     """
@@ -62,7 +62,7 @@ def match(batches: Iterable[pa.RecordBatch], plan: ScanPlan) -> Iterator[pa.Reco
 
 
 def _buckets(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, _Blobs]]:
-    """Each bucket with all its blobs."""
+    """Yield each bucket with all its blobs."""
     open_bucket, blobs, closed = None, _Blobs(), set[int]()
     for batch in batches:
         for kind, bucket, blob in zip(*(batch.column(name) for name in ("kind", "bucket", "blob")), strict=True):
@@ -108,7 +108,7 @@ def _grouped(events: Numbers, rows: Numbers) -> _Keys:
 
 
 def _incomplete(transactions: Numbers, legs: int) -> Numbers:
-    """Part and place of all events of transactions that lack a leg. Which leg an event is, its topic says."""
+    """Return part and place of all events of transactions that lack a leg. Which leg an event is, its topic says."""
     if not len(transactions):
         return np.empty((0, 2), dtype=np.int64)
     hashes, topics = transactions[:, 0], transactions[:, 1] // PARTITIONS
@@ -121,7 +121,7 @@ def _incomplete(transactions: Numbers, legs: int) -> Numbers:
 
 
 def _lags(event_times: Numbers, row_times: Numbers, simple: Numbers) -> Numbers:
-    """Topic number, and milliseconds from event to row, of the sampled keys that are simple: there each stands once."""
+    """Return topic number, and milliseconds from event to row, of sampled keys that are simple: each is there once."""
     if not len(event_times) or not len(row_times):
         return np.empty((0, WIDTH[BlobKind.LAGS]), dtype=np.int64)
     event_times = event_times[np.isin(event_times[:, 0], simple)]

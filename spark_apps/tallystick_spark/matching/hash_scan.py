@@ -106,11 +106,11 @@ class TopicSource(Protocol):
     """The events of a cut, as often as they are asked for."""
 
     def summaries(self, plan: ScanPlan) -> DataFrame:
-        """All of them, by `summarise_events`. Shape: SUMMARY."""
+        """Return all of them, by `summarise_events`. Shape: SUMMARY."""
 
     def events_at(self, places: Places, heads: Mapping[TopicPartition, BatchHeads]) -> Sequence[Row]:
-        """Readable ones at these offsets, by topic and partition. What is in them: what `topic_copy` takes; who reads
-        the log itself adds `log_record`, as `log_record.packed` makes it. heads: what the summaries kept of the log.
+        """Return readable ones at these offsets, by topic and partition. They hold what `topic_copy` takes; a reader of
+        the log itself adds `log_record`, as `log_record.packed` makes it. heads: kept of the log by the summaries.
         """
 
 
@@ -118,10 +118,10 @@ class LedgerSource(Protocol):
     """The rows of a cut, as often as they are asked for."""
 
     def summaries(self, plan: ScanPlan) -> DataFrame:
-        """All of them, by `summarise_rows`. Shape: SUMMARY."""
+        """Return all of them, by `summarise_rows`. Shape: SUMMARY."""
 
     def rows_of(self, plan: ScanPlan, key_hashes: Numbers, places: Numbers) -> Sequence[Row]:
-        """All rows of these keys; place by place the rows as they were summarised. Shape: as in `ledger_frame`."""
+        """Return all rows of these keys; in each place the row that was summarised. Shape: as in `ledger_frame`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +197,7 @@ class Canaries:
     rows: DataFrame
 
     def summaries(self, plan: ScanPlan, legs: Mapping[str, str]) -> DataFrame:
-        """Both sides, summarised here: what are so few rows would wait for tasks of their own. Shape: SUMMARY."""
+        """Summarise both sides here: what are so few rows would wait for tasks of their own. Shape: SUMMARY."""
         events = hashed_events(_collected(events_to_hash(self.events, topics=plan.topics, legs=legs)), plan.secret)
         rows = hashed_rows(_collected(rows_to_hash(self.rows, placed=False)), plan.secret)
         batches = [*summarise_events(events, plan), *summarise_rows(rows, plan, planted=True)]
@@ -214,13 +214,13 @@ class Canaries:
 
 
 def _rows_in(frame: DataFrame) -> list[Row]:
-    """All rows of a frame, brought here by Arrow."""
+    """Return all rows of a frame, brought here by Arrow."""
     rows: list[Row] = frame.toArrow().to_pylist()
     return rows
 
 
 def _collected(planted: DataFrame) -> list[pa.RecordBatch]:
-    """Rows that Spark keeps in its plan: no job."""
+    """Return rows that Spark keeps in its plan, so they need no job."""
     schema = to_arrow_schema(planted.schema)
     table = pa.Table.from_pylist([row.asDict() for row in planted.collect()], schema=schema)
     batches: list[pa.RecordBatch] = table.to_batches()
@@ -228,7 +228,7 @@ def _collected(planted: DataFrame) -> list[pa.RecordBatch]:
 
 
 def _frame_of(spark: SparkSession, summaries: Iterable[pa.RecordBatch]) -> DataFrame:
-    """Summaries that were made here. Shape: SUMMARY."""
+    """Return summaries that were made here. Shape: SUMMARY."""
     # Spark 4 leaves out, without a word, what stands behind an empty batch of a table.
     return spark.createDataFrame(pa.Table.from_batches(summaries, schema=SUMMARY).combine_chunks())
 
@@ -318,7 +318,7 @@ def _first_look(
     *,
     tasks: int,
 ) -> _Found:
-    """The one job that reads both sides. tasks: so many match."""
+    """Run the one job that reads both sides. tasks: number of tasks that match."""
     spark = planted.rows.sparkSession
     spark.conf.set(*_BYTES_PER_BATCH)
     sides = [topic.summaries(plan), ledger.summaries(plan), planted.summaries(plan, legs)]
@@ -389,7 +389,7 @@ def _second_look(
 
 
 def _events_in(found: _Found) -> int:
-    """Readable ones, without planted ones."""
+    """Return the readable ones, without planted ones."""
     return sum(one.rows for one in found.event_totals if one.readable and one.part % PARTITIONS)
 
 
@@ -401,7 +401,7 @@ def _with_repeated(
     repeated: Numbers,
     heads: Mapping[TopicPartition, BatchHeads],
 ) -> tuple[_Home, frozenset[str]]:
-    """The same with repeated events, and their keys. One that paired by itself was not told of, nor was its row."""
+    """Return the same with repeated events, and their keys. The match reported none that paired, nor its row."""
     told = set(map(tuple, home.told[BlobKind.EXCEPTION_EVENTS][:, 1:].tolist()))
     paired = repeated[[place not in told for place in map(tuple, repeated.tolist())]]
     here = {_place(event): event for event in home.events}
@@ -428,7 +428,7 @@ def _place(event: Row) -> tuple[str, int, int]:
 
 
 def _places_of(plan: ScanPlan, places: Places) -> Numbers:
-    """Rows of part and place, of offsets by partition."""
+    """Return rows of part and place, of offsets by partition."""
     rows = [_NO_PLACES]
     for (topic, partition), offsets in places.items():
         part = plan.topics.index(topic) * PARTITIONS + partition + 1
@@ -437,7 +437,7 @@ def _places_of(plan: ScanPlan, places: Places) -> Numbers:
 
 
 def _by_partition(plan: ScanPlan, places: Numbers) -> dict[tuple[str, int], Numbers]:
-    """Offsets by topic and partition, of rows of part and place."""
+    """Return offsets by topic and partition, of rows of part and place."""
     return {_partition(plan, part): places[places[:, 0] == part][:, 1] for part in np.unique(places[:, 0]).tolist()}
 
 
@@ -493,7 +493,7 @@ def _log_records(events: Iterable[Row]) -> Iterator[LogRecord]:
 def _copies(
     plan: ScanPlan, home: _Home, legs: Mapping[str, str], keys_to_include: frozenset[str]
 ) -> tuple[tuple[Entry, ...], tuple[Entry, ...], tuple[Entry, ...]]:
-    """Exceptional copies of both sides, and the events of transactions that lack a leg."""
+    """Return exceptional copies of both sides, and the events of transactions that lack a leg."""
     paired, whole = _of_keys_and_transactions(plan, home)
     events, rows = _exceptional(paired, home.rows, legs, keys_to_include)
     return (
@@ -504,7 +504,7 @@ def _copies(
 
 
 def _of_keys_and_transactions(plan: ScanPlan, home: _Home) -> tuple[list[Row], list[Row]]:
-    """Events of which all copies of their key are here, and those of which the whole transaction is."""
+    """Return events whose key is here with all its copies, and events whose transaction is here as a whole."""
 
     def told(kind: BlobKind, first: int) -> set[tuple[str, int, int]]:
         return {(*_partition(plan, part), place) for part, place in home.told[kind][:, first:].tolist()}
@@ -550,7 +550,7 @@ def _is_simple(in_topic: Sequence[Row], in_ledger: Sequence[Row], legs: Mapping[
 
 
 def _incomplete(events: Iterable[Row], legs: Mapping[str, str]) -> list[Row]:
-    """All events of transactions that lack a leg. Which leg an event is, its topic says."""
+    """Return all events of transactions that lack a leg. Which leg an event is, its topic says."""
     by_transaction: dict[str, list[Row]] = {}
     for event in events:
         by_transaction.setdefault(event["transaction_key"], []).append(event)
@@ -581,6 +581,6 @@ def _nulls_first(text: str | None) -> tuple[bool, str]:
 
 
 def _lags(plan: ScanPlan, measured: Numbers, direction: Direction) -> tuple[TopicLag, ...]:
-    """All pairs of a small slice, a sample of a large one."""
+    """Return the lags of all pairs of a small slice, or of a sample of a large one."""
     sign = 1 if direction is Direction.TOPIC_TO_LEDGER else -1
     return lags_of_pairs((plan.topics[topic], sign * lag_ms) for topic, lag_ms in measured.tolist())

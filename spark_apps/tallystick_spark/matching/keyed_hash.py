@@ -24,7 +24,7 @@ def new_secret() -> str:
 
 
 def keyed_hashes(values: Iterable[bytes | str], secret: str) -> np.ndarray:
-    """The hash of each value; of a text, of its UTF-8. Shape: int64."""
+    """Return the hash of each value; of a text, of its UTF-8. Shape: int64."""
     some = list(values)
     boxed = np.empty(len(some), dtype=object)
     boxed[:] = some
@@ -32,12 +32,12 @@ def keyed_hashes(values: Iterable[bytes | str], secret: str) -> np.ndarray:
 
 
 def keyed_texts(texts: pa.Array, secret: str) -> np.ndarray:
-    """The same of a column, without nulls. Shape: int64."""
+    """Return the same of a column without nulls. Shape: int64."""
     return _siphash(texts.cast(pa.binary()).to_numpy(zero_copy_only=False), secret)
 
 
 def keyed_currencies(currencies: pa.Array, secret: str) -> np.ndarray:
-    """The same, of a column of few different texts. Shape: int64."""
+    """Return the same of a column of few different texts. Shape: int64."""
     codes = currencies.dictionary_encode()
     hashes: np.ndarray = keyed_texts(codes.dictionary, secret)[codes.indices.to_numpy()]
     return hashes

@@ -35,7 +35,7 @@ class LagMeter:
         )
 
     def fold(self, counted: DataFrame, simple: Column) -> DataFrame:
-        """Simple keys folded into one row per topic and bucket; planted ones are not measured.
+        """Fold simple keys into one row per topic and bucket; planted ones are not measured.
 
         Shape: planted, match_key (null in those), lag_cell, pairs.
 
@@ -54,7 +54,7 @@ class LagMeter:
         return counted.groupBy(*group).agg(F.count("*").alias("pairs"))
 
     def read(self, folded: DataFrame) -> tuple[TopicLag, ...]:
-        """The counts by topic; without topics that had no pair."""
+        """Return the counts by topic; without topics that had no pair."""
         counts = {row["lag_cell"]: row["pairs"] for row in folded.where("lag_cell IS NOT NULL").collect()}
         width = len(EDGES_MS)
         lags = (

@@ -19,7 +19,7 @@ SUMMARY_SHAPE = "kind tinyint, bucket int, blob binary"
 
 
 def events_to_hash(events: DataFrame, *, topics: Sequence[str], legs: Mapping[str, str]) -> DataFrame:
-    """Parsed events. topics: in the order of their numbers. Shape: what `hashed_events` takes."""
+    """Return parsed events in the shape that `hashed_events` takes. topics: in the order of their numbers."""
     several_legs = len(legs) > 1
     readable = F.col("readable")
     return events.select(
@@ -37,7 +37,7 @@ def events_to_hash(events: DataFrame, *, topics: Sequence[str], legs: Mapping[st
 
 
 def rows_to_hash(rows: DataFrame, *, placed: bool) -> DataFrame:
-    """Ledger rows. placed: by their ids, which are integers. Shape: what `hashed_rows` takes."""
+    """Return ledger rows in the shape that `hashed_rows` takes. placed: by their ids, which are integers."""
     return rows.select(
         (F.col("row_id") if placed else F.lit(0)).cast("bigint").alias("place"),
         "match_key",

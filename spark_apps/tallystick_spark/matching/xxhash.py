@@ -66,7 +66,7 @@ def hash_texts(texts: pa.StringArray, seeds: np.ndarray | int = SEED) -> np.ndar
 
 
 def _hash_some(data: np.ndarray, starts: np.ndarray, seeds: np.ndarray) -> np.ndarray:
-    """Texts that stand one behind the other; those of one length together."""
+    """Hash texts that follow each other in `data`; those of one length together."""
     lengths = np.diff(starts)
     if (lengths == lengths[0]).all():
         return _hash_rows(data[starts[0] : starts[-1]].reshape(len(lengths), -1), seeds)
@@ -106,7 +106,7 @@ def _hash_rows(rows: np.ndarray, seeds: np.ndarray | int) -> np.ndarray:
 
 
 def _words(rows: np.ndarray, place: int, kind: str) -> np.ndarray:
-    """The number that stands at this place of each row."""
+    """Return the number at this place of each row."""
     size = np.dtype(kind).itemsize
     return np.ascontiguousarray(rows[:, place : place + size]).view(kind)[:, 0].astype(np.uint64)
 

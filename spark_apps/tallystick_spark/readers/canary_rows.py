@@ -30,7 +30,7 @@ def canary_events_read(
     several_legs: bool,
     written_at: datetime,
 ) -> DataFrame:
-    """Planted events. Shape: `topic_frame`'s."""
+    """Return planted events. Shape: `topic_frame`'s."""
     values = [event.value for event in planted]
     hashes = hash_pairs([None] * len(values), values).view(np.int64)
     records = pa.record_batch(
@@ -49,6 +49,6 @@ def canary_events_read(
 
 
 def canary_ledger_rows(spark: SparkSession, planted: Sequence[CanaryRow]) -> DataFrame:
-    """Planted rows. Shape: as the ledger's."""
+    """Return planted rows. Shape: as the ledger's."""
     rows = [asdict(row) | {"written_ms": None} for row in planted]
     return spark.createDataFrame(pa.Table.from_pylist(rows, schema=LEDGER_ROWS))

@@ -124,7 +124,7 @@ def look_at(fetch: Fetch, inside: OffsetRange) -> Looked | None:
 
 
 def _behind(fetch: Fetch, inside: OffsetRange, last: FetchedLog) -> list[DecidedBatch]:
-    """The batches behind a range, as far as one fetch of the client reaches. last: the last answer about the range."""
+    """Return the batches behind a range that one fetch of the client reaches. last: the last answer about the range."""
     batches = list(decide_batches(last, True))
     position = batches[-1].header.next_offset if batches else inside.kafka_offset_end
     if position < last.lso and sum(len(batch.raw) for batch in batches) < CLIENT_FETCH_BYTES:
@@ -171,7 +171,7 @@ def compare(
     ours: Mapping[TopicPartition, RecordDigest],
     clients: Mapping[TopicPartition, RecordDigest],
 ) -> tuple[SecondReading, ...]:
-    """The two readings of each range."""
+    """Return the two readings of each range."""
     pairs = (
         (part, ours.get(part.topic_partition, NOTHING_SEEN), clients.get(part.topic_partition, NOTHING_SEEN))
         for part in sample

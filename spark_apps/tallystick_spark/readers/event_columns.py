@@ -34,7 +34,7 @@ class WholeEvents(NamedTuple):
 
 
 def columns_of(events: Sequence[Event]) -> WholeEvents:
-    """Readable events by column."""
+    """Return readable events by column."""
     return WholeEvents(
         events=events,
         match_keys=[event.match_key.encode() for event in events],
@@ -44,14 +44,14 @@ def columns_of(events: Sequence[Event]) -> WholeEvents:
 
 
 def readable_among(decoder: EventDecoder, values: Sequence[bytes | None]) -> tuple[list[int], WholeEvents]:
-    """Places of the readable ones among the values, and these."""
+    """Return the places of the readable ones among the values, and the events."""
     events = decoder.read_each(values)
     places = [place for place, event in enumerate(events) if event is not None]
     return places, columns_of([event for event in events if event is not None])
 
 
 def read_events(decoder: EventDecoder, values: Sequence[bytes | None]) -> pa.RecordBatch:
-    """Values as READ_EVENTS."""
+    """Read values. Shape: READ_EVENTS."""
     whole = decoder.read_whole(values)
     events = decoder.read_each(values) if whole is None else whole
     columns = [

@@ -70,7 +70,7 @@ class IndexWriter:
     _copies: int = 0
 
     def add(self, topic: str, partition: int, match_keys: Sequence[bytes], offsets: Numbers) -> None:
-        """Readable events of one partition."""
+        """Add readable events of one partition."""
         if len(offsets):
             part = f"topic:{topic}:{partition}"
             self._waiting.append((part, *index_hashes(match_keys, len(offsets), self.seed), offsets))
@@ -102,7 +102,7 @@ class IndexWriter:
 
 
 def write_whole(index: pa.Table, folder: Path, name: str) -> None:
-    """One file, under its name once it is whole."""
+    """Write one file. It gets its name once it is whole."""
     private_folder(folder)
     unfinished = private_file(folder / f"{name}.{os.getpid()}.unfinished")
     pq.write_table(
@@ -135,7 +135,7 @@ def read_before(plan: IndexPlan, copies: int) -> dict[tuple[str, int], Numbers]:
 
 
 def _read_before_in(new: Sequence[Path], older: Sequence[Path], first: int, last: int) -> Iterator[tuple[str, int]]:
-    """Part and offset of each new copy with a hash from first to last that older files hold too."""
+    """Yield part and offset of each new copy with a hash from first to last that older files hold too."""
     ours = np.sort(np.concatenate([_column(path, first, last) for path in new]))
     if not len(ours):
         return
@@ -161,7 +161,7 @@ def _slots(hashes: Numbers) -> NDArray[np.bool_]:
 
 
 def _common(ours: Numbers, slots: NDArray[np.bool_], theirs: Numbers) -> Numbers:
-    """Hashes that both have. ours: sorted."""
+    """Return the hashes that both have. ours: sorted."""
     candidates = theirs[slots[theirs & (len(slots) - 1)]]
     places = np.searchsorted(ours, candidates)
     places[places == len(ours)] = 0
@@ -170,7 +170,7 @@ def _common(ours: Numbers, slots: NDArray[np.bool_], theirs: Numbers) -> Numbers
 
 
 def _column(path: Path, first: int, last: int) -> Numbers:
-    """Upper halves of the file's hashes from first to last, and perhaps some beside."""
+    """Return upper halves of the file's hashes from first to last, and perhaps some beside."""
     with pq.ParquetFile(path) as opened:
         groups = row_groups_between(opened.metadata, first, last)
         if not groups:
@@ -180,7 +180,7 @@ def _column(path: Path, first: int, last: int) -> Numbers:
 
 
 def _rows(path: Path, wanted: Numbers) -> list[IndexRow]:
-    """The file's rows whose hash has one of these upper halves, which are sorted."""
+    """Return the file's rows whose hash has one of these upper halves, which are sorted."""
     with pq.ParquetFile(path) as opened:
         groups = row_groups_with(opened.metadata, wanted.tolist())
         table = opened.read_row_groups(groups, columns=list(INDEX_COLUMNS))

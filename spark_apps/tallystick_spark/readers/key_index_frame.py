@@ -60,7 +60,7 @@ def local_file(path: Path) -> str:
 
 
 def keys_in_indexes(spark: SparkSession, events: DataFrame, paths: Collection[Path]) -> set[str]:
-    """Keys of these events that an earlier cut has read too, on either side."""
+    """Return keys of these events that an earlier cut has read too, on either side."""
     if not paths:
         return set()
     indexed = spark.read.schema(_SHAPE).parquet(*map(local_file, paths)).select("hash_high", "hash_low")

@@ -69,7 +69,7 @@ def read_ledger(
 
 
 def slice_queries(ledger: Ledger, described: LedgerDescription, ledger_slice: LedgerSlice) -> tuple[str, ...]:
-    """Queries of the shape above that together read the slice once; none where no PostgreSQL keeps it."""
+    """Return queries that together read the slice once, in the shape above; none without PostgreSQL."""
     if not isinstance(ledger, PostgresLedger):
         return ()
     return postgres_sql.slice_queries(
@@ -88,13 +88,13 @@ def rows_by_id(ledger: Ledger, described: LedgerDescription, ledger_slice: Ledge
 
 
 def repeated_row_ids(rows: DataFrame) -> tuple[str, ...]:
-    """Ids that more than one row has, the first few in order. Reads the rows once more, and shuffles their ids."""
+    """Return the first few ids, in order, that several rows have. Reads the rows once more and shuffles their ids."""
     repeated = rows.groupBy("row_id").count().where("count > 1").orderBy("row_id").limit(REPEATED_IDS_MAX)
     return tuple(str(row.row_id) for row in repeated.collect())
 
 
 def input_rows(inputs: DataFrame, *, only_leg: str | None) -> DataFrame:
-    """Readable events of the input topics in a ledger's shape. only_leg: of a contract that has no other."""
+    """Return readable events of the input topics in a ledger's shape. only_leg: of a contract that has no other."""
     return inputs.where("readable").select(
         F.concat_ws(":", "topic", "partition", "kafka_offset").alias("row_id"),
         "match_key",
@@ -107,7 +107,7 @@ def input_rows(inputs: DataFrame, *, only_leg: str | None) -> DataFrame:
 
 
 def _read_query(spark: SparkSession, dsn: str, query: str, snapshot: str) -> DataFrame:
-    """Each session imports the snapshot before it reads: Spark's has a transaction by then, as its fetches need one."""
+    """Read by sessions that import the snapshot first: each has a transaction by then, as its fetches need one."""
     return (
         spark.read.format("jdbc")
         .options(**jdbc_scan_options(dsn))
@@ -131,7 +131,7 @@ def _read_jdbc(spark: SparkSession, ledger: JdbcLedger, ledger_slice: LedgerSlic
 
 
 def _read_parquet(spark: SparkSession, ledger: ParquetLedger, ledger_slice: LedgerSlice) -> DataFrame:
-    """The files of the slice's manifest, and no others that may lie beside them."""
+    """Read the files of the slice's manifest, and no others that may lie beside them."""
     files, columns = ledger.files_to_scan(ledger_slice), ledger.ledger.columns
     if not files:
         return as_ledger_rows(spark.createDataFrame([], ", ".join(f"{name} string" for name in _TEXTS)))
@@ -142,7 +142,7 @@ def _read_parquet(spark: SparkSession, ledger: ParquetLedger, ledger_slice: Ledg
 
 
 def without_glob(path: str) -> str:
-    """The path as Spark must be told it to mean that file alone. Source: Hadoop, FileSystem.globStatus."""
+    """Escape a path so that it means that file alone to Spark. Source: Hadoop, FileSystem.globStatus."""
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
 
 
@@ -150,7 +150,7 @@ _TEXTS = ("row_id", "match_key", "transaction_key", "leg", "amount_minor", "curr
 
 
 def as_ledger_rows(rows: DataFrame) -> DataFrame:
-    """The shape above, without nulls, by the rules of `postgres_sql.column_list`, money as `equality.row_money` has it.
+    """Return the shape above, without nulls, by the rules of `postgres_sql.column_list`, money as `equality.row_money`.
 
     written_at may be absent.
     """

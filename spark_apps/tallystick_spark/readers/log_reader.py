@@ -139,7 +139,7 @@ class LogTopic:
     def events_at(
         self, places: Mapping[tuple[str, int], Numbers], heads: Mapping[TopicPartition, BatchHeads]
     ) -> Sequence[Mapping[str, Any]]:
-        """The events at these offsets, and of each `log_record`. Those that the summaries had as readable are.
+        """Return the events at these offsets, and of each `log_record`. Those that the summaries had as readable are.
 
         heads: where few batches hold them, these are fetched one by one.
         """
@@ -224,7 +224,7 @@ def summaries_of(
     heads_max: int = HEADS_MAX,
     index: IndexPlan | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """One task's slices, as `LogTopic.summaries` has them. heads_max: of each slice. Shape: SUMMARY."""
+    """Summarise one task's slices, as `LogTopic.summaries` has them. heads_max: of each slice. Shape: SUMMARY."""
     beside: list[pa.RecordBatch] = []
     keys = IndexWriter(folder=index.folder, seed=index.seed) if index else None
 
@@ -257,7 +257,7 @@ def _seen_of(content: Numbers) -> RecordDigest:
 
 
 def _walk(fetch: Fetch, part: TopicSlice, beside: list[pa.RecordBatch], heads_max: int) -> Iterator[DecidedBatch]:
-    """The slice's batches; leaves its census and its heads beside them."""
+    """Yield the slice's batches; add its census and its heads to `beside`."""
     fetched_bytes, keeper = 0, HeadKeeper(part.readable, heads_max=heads_max)
 
     def counting(topic_partition: TopicPartition, offset: int, read_committed: bool) -> FetchedLog:
@@ -281,7 +281,7 @@ def _walk(fetch: Fetch, part: TopicSlice, beside: list[pa.RecordBatch], heads_ma
 def log_events(
     spark: SparkSession, kafka: KafkaSettings, ranges: Sequence[OffsetRange], fields: EventFields, *, several_legs: bool
 ) -> DataFrame:
-    """All committed and plain records of some ranges, read. Shape: as `topic_frame.parse_events` has it.
+    """Read all committed and plain records of some ranges. Shape: as `topic_frame.parse_events` has it.
 
     Raises, by the task: CorruptBatch, OffsetNotInLog.
     """
@@ -313,7 +313,7 @@ def _as_rows(inside: OffsetRange, records: Records) -> pa.RecordBatch:
 
 
 def seen_by_us(fetch: Fetch, inside: OffsetRange) -> Iterator[tuple[DecidedBatch, RecordDigest]]:
-    """Each committed or plain batch of a range, with what its records in the range give."""
+    """Yield each committed or plain batch of a range, with the digest of its records in the range."""
     for batch in walk_batches(fetch, inside):
         if batch.outcome in _READ:
             records = Records([], [], [], [])
@@ -329,7 +329,7 @@ def _contents(offsets: Numbers, records: Records, place_hash: int) -> NDArray[np
 
 
 def _chunks(batches: Iterable[DecidedBatch], inside: OffsetRange) -> Iterator[Records]:
-    """The committed and plain records of a range, many at a time."""
+    """Yield the committed and plain records of a range, many at a time."""
     some, size = Records([], [], [], []), 0
     for batch in batches:
         if batch.outcome not in _READ:
@@ -343,7 +343,7 @@ def _chunks(batches: Iterable[DecidedBatch], inside: OffsetRange) -> Iterator[Re
 
 
 def _append(some: Records, batch: DecidedBatch, inside: OffsetRange) -> int:
-    """Its bytes, which may be far more than it takes in the log."""
+    """Append a batch's records and return its bytes, which may be far more than it takes in the log."""
     records = _checked(batch, inside.topic_partition)
     start, end = inside.kafka_offset_start, inside.kafka_offset_end
     if batch.header.base_offset < start or batch.header.last_offset >= end:
@@ -358,7 +358,7 @@ def _append(some: Records, batch: DecidedBatch, inside: OffsetRange) -> int:
 
 
 def _checked(batch: DecidedBatch, topic_partition: TopicPartition) -> Sequence[Record]:
-    """The batch's records. Raises CorruptBatch."""
+    """Return the batch's records. Raises CorruptBatch."""
     if not is_whole(batch):
         raise CorruptBatch(f"{topic_partition}: the batch at offset {batch.header.base_offset} is corrupt")
     return open_batch(batch)
@@ -384,7 +384,7 @@ class _Hasher:
         self._decoder = decoder
 
     def hashed(self, records: Records) -> pa.RecordBatch:
-        """The records as HASHED_EVENTS."""
+        """Return the records as HASHED_EVENTS."""
         count, offsets = len(records.offsets), np.array(records.offsets, dtype=np.int64)
         content = _contents(offsets, records, self._place_hash)
         readable = np.ones(count, dtype=bool)
@@ -434,7 +434,7 @@ class _Hasher:
 
 
 def records_at(fetch: Fetch, fetch_one: Fetch, wanted: WantedOffsets) -> Iterator[Found]:
-    """The records at some offsets, by batch."""
+    """Yield the records at some offsets, by batch."""
     part, offsets = wanted.range.topic_partition, wanted.offsets
     picked = (batch_at(fetch_one, part, offset) for offset in wanted.picked or ())
     for batch in walk_batches(fetch, wanted.span) if wanted.picked is None else picked:
@@ -450,7 +450,7 @@ def _decoder(fields: EventFields, legs: Mapping[str, str]) -> EventDecoder:
 
 
 def event_rows(found: Iterable[Found], fields: EventFields, legs: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
-    """The readable ones among the records, decoded. Shape: _EVENTS."""
+    """Yield the readable ones among the records, decoded. Shape: _EVENTS."""
     decoder = _decoder(fields, legs)
     for part, batch, records in found:
         places, whole = readable_among(decoder, [record.value for record in records])

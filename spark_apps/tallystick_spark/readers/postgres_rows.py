@@ -67,7 +67,7 @@ def read_rows(address: str, query: str, *, snapshot: str) -> Iterator[pa.RecordB
 
 
 def hashed_row_batch(rows: pa.RecordBatch, secret: str, *, placed: bool) -> pa.RecordBatch:
-    """Ledger rows as numbers, as `hashed_rows` makes them of parsed ones. Shape: LEDGER_ROWS -> HASHED_ROWS."""
+    """Return ledger rows as numbers, as `hashed_rows` makes them of parsed ones. Shape: LEDGER_ROWS -> HASHED_ROWS."""
     amounts, currencies = rows["amount_minor"], rows["currency"]
     content = hash_longs(hash_texts(rows["match_key"]), hash_texts(rows["row_id"]))
     content = hash_texts(rows["leg"], hash_texts(rows["transaction_key"], content))

@@ -117,7 +117,7 @@ def events_shape(*, has_sequence: bool) -> str:
 
 
 def with_events(records: pa.RecordBatch, decoder: EventDecoder, *, has_sequence: bool) -> pa.RecordBatch:
-    """Records whose values are read. Shape: `_EVENTS`; before, value and all that is no part of it."""
+    """Return records whose values are read. Shape: `_EVENTS`; before, value and all that is no part of it."""
     read = read_events(decoder, records["value"].to_pylist())
     columns = {name: records[name] for name in records.schema.names if name != "value"}
     columns |= {name: read[name] for name in read.schema.names if has_sequence or name not in _OF_SEQUENCE}
@@ -125,7 +125,7 @@ def with_events(records: pa.RecordBatch, decoder: EventDecoder, *, has_sequence:
 
 
 def topic_number(topics: Sequence[str]) -> Column:
-    """An event's topic as its place among these; -1 for any other."""
+    """Return an event's topic as its place among these; -1 for any other."""
     number = F.lit(-1)
     for position, topic in enumerate(topics):
         number = F.when(F.col("topic") == topic, position).otherwise(number)
