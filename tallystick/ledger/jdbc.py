@@ -92,8 +92,8 @@ def open_jdbc_ledger(
     sum_before: Callable[[ReadSlice], int | None],
     now: Callable[[], datetime],
 ) -> Iterator["JdbcLedger"]:
-    """Open the ledger; close it at the end. read_before: slices that cuts have read. sum_before: over the positions of one
-    of them, as `JdbcLedger.sum_of_positions` had it then. now: the verdict store's clock.
+    """Open the ledger; close it at the end. read_before: slices that cuts have read. sum_before: over the positions of
+    one of them, as `JdbcLedger.sum_of_positions` had it then. now: the verdict store's clock.
 
     Raises LedgerUnreachable.
     """
@@ -222,7 +222,7 @@ class JdbcLedger:
         return {match_key: tuple(rows) for match_key, rows in found.items()}
 
     def _slices_still_whole(self) -> Callable[[int], bool]:
-        """Return a test of a position: does its slice hold the rows that it held when a cut read it? Then all were read.
+        """Return a test of a position: does its slice hold the rows that a cut read there? Then all of it was read.
 
         As many rows are the same ones where their positions have the same sum; of timestamps nobody keeps one.
 

@@ -4,7 +4,7 @@ others, since making the text and reading it again takes longer than most rules.
 
 from typing import Any
 
-from tallystick.kafka_cluster.state import SURROUNDINGS, ClusterState
+from tallystick.kafka_cluster.state import CLUSTER_STATE, ClusterState
 
 THROUGH_JSON_IN = 50
 
@@ -15,13 +15,17 @@ class Kept(dict[str, Any]):
     def __init__(self, state: ClusterState) -> None:
         self.state = state
 
+    def __bool__(self) -> bool:
+        """Whoever asks for a document or else an empty one is to get this."""
+        return True
+
 
 class StateChanged(AssertionError):
     """A state is not what it was once it has been stored and read."""
 
 
-class KeptSurroundings:
-    """Stands for SURROUNDINGS."""
+class KeptClusterState:
+    """Stands for CLUSTER_STATE."""
 
     dumped = 0
 
@@ -30,11 +34,11 @@ class KeptSurroundings:
         cls.dumped += 1
         if cls.dumped % THROUGH_JSON_IN != 1:
             return Kept(state)
-        document: dict[str, Any] = SURROUNDINGS.dump_python(state, mode="json", by_alias=by_alias)
-        if SURROUNDINGS.validate_python(document) != state:
+        document: dict[str, Any] = CLUSTER_STATE.dump_python(state, mode="json", by_alias=by_alias)
+        if CLUSTER_STATE.validate_python(document) != state:
             raise StateChanged(f"{state}: {document}")
         return document
 
     @staticmethod
     def validate_python(document: dict[str, Any]) -> ClusterState:
-        return document.state if isinstance(document, Kept) else SURROUNDINGS.validate_python(document)
+        return document.state if isinstance(document, Kept) else CLUSTER_STATE.validate_python(document)

@@ -26,7 +26,7 @@ from tallystick.model.verdict import Verdict
 from tallystick.store.runs import loss_store
 from tallystick.store.runs.cut_store import CutAlreadyOpen, CutNotFound, CutOutOfOrder
 from tallystick.store.runs.run_store import AttemptFenced, VerdictDiffers
-from tests.simulator.standins.kept_state import KeptSurroundings
+from tests.simulator.standins.kept_state import KeptClusterState
 from tests.simulator.standins.store import ConstraintViolated, CutRow, Store, VerdictRow
 
 _NO_DOCUMENTS: Mapping[str, Any] = {}
@@ -279,7 +279,7 @@ def ledger_sum_of_slice(engine: Store, contract_name: str, read: ReadSlice) -> i
     for row in books.cuts:
         bounds = row.cut.ledger_slice
         if (bounds.position_start, bounds.position_end) == (read.start, read.end):
-            kept = KeptSurroundings.validate_python(surroundings_document(engine, contract_name, row.cut.n))
+            kept = KeptClusterState.validate_python(cluster_state_document(engine, contract_name, row.cut.n))
             return kept.ledger_sums.at_end - kept.ledger_sums.now if kept.ledger_sums else None
     return None
 

@@ -22,7 +22,7 @@ from tallystick.matching.scan_result import CanaryScan
 from tallystick.pipeline.sources import Sources
 from tests.simulator.standins import alert_functions, cluster, executor, key_index, plan_functions, run_functions, scan
 from tests.simulator.standins.frame import Frame, Inline
-from tests.simulator.standins.kept_state import KeptSurroundings
+from tests.simulator.standins.kept_state import KeptClusterState
 from tests.simulator.standins.same import Same
 
 STORE_FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -144,14 +144,14 @@ OUTSIDE: dict[str, dict[str, Any]] = {
         "open_admin": cluster.open_admin,
     },
     "tallystick.anomalies.notices.retention_overtakes": {"next_firing": _next_firing},
-    "tallystick.pipeline.read_cluster_state": {"SURROUNDINGS": KeptSurroundings},
+    "tallystick.pipeline.read_cluster_state": {"CLUSTER_STATE": KeptClusterState},
     "tallystick.pipeline.lookups": {
-        "SURROUNDINGS": KeptSurroundings,
+        "CLUSTER_STATE": KeptClusterState,
         "read_topic_snapshot": cluster.read_topic_snapshot,
         "read_open_transactions": cluster.read_open_transactions,
     },
     "tallystick.executor.draw_plan": {
-        "SURROUNDINGS": KeptSurroundings,
+        "CLUSTER_STATE": KeptClusterState,
         "open_ledger": executor.open_ledger,
         "read_source_rows": executor.read_source_rows,
     },
