@@ -88,7 +88,8 @@ def judge(
 def _in_its_words(evidence: Evidence, found: Break | DoubtFound | NoticeFound) -> Break | DoubtFound | NoticeFound:
     direction = evidence.contract.direction
     if not isinstance(found, Break):
-        return replace(found, sentence=for_direction(direction, found.sentence))
+        sentence = for_direction(direction, found.sentence)
+        return found if sentence == found.sentence else replace(found, sentence=sentence)
     story = for_direction(direction, found.story)
     return found if story == found.story else replace(found, story=story)
 

@@ -66,18 +66,17 @@ def posture(
     server_proofs: Iterable[ServerProof] = (),
 ) -> tuple[PostureLine, ...]:
     """Every line of every topic of the contract, then the cluster's, the connections' and the contract's own."""
-    read = {one.topic: one for one in topics}
+    read, horizon = {one.topic: one for one in topics}, reconciliation_horizon(contract)
     return (
         *(
             line
             for topic in contract.topics
             for line in (
-                *_replication(topic, read.get(topic)),
-                *_log(topic, read.get(topic), reconciliation_horizon(contract)),
+                *_topic(topic, read.get(topic), horizon),
                 *_producers(contract, topic, [part for part in census if part.topic == topic]),
             )
         ),
-        *_transactions(contract, broker),
+        *_transactions(broker, contract.settle_timeout, contract.partner_grace, longest_pause(contract)),
         *map(_connection, server_proofs),
         *_reader(contract),
     )
@@ -103,6 +102,12 @@ def longest_interval(schedule: str, start: datetime) -> timedelta:
         if later - start > timedelta(days=days):
             break
     return longest
+
+
+@lru_cache(maxsize=1_000)
+def _topic(topic: str, read: TopicSettings | None, horizon: timedelta) -> tuple[PostureLine, ...]:
+    """What the topic's own settings say. They are the same in nearly each run."""
+    return (*_replication(topic, read), *_log(topic, read, horizon))
 
 
 def _replication(topic: str, read: TopicSettings | None) -> Iterator[PostureLine]:
@@ -208,18 +213,26 @@ def _producers(contract: Contract, topic: str, census: Sequence[PartitionCensus]
     )
 
 
-def _transactions(contract: Contract, broker: BrokerSettings | None) -> Iterator[PostureLine]:
+@lru_cache(maxsize=1_000)
+def _transactions(
+    broker: BrokerSettings | None, settle_timeout: timedelta, partner_grace: timedelta, pause: timedelta
+) -> tuple[PostureLine, ...]:
     """What the brokers allow a transaction, and how long they remember a producer. Sources: KIP-98, KIP-854."""
+    return tuple(_transaction_lines(broker, settle_timeout, partner_grace, pause))
+
+
+def _transaction_lines(
+    broker: BrokerSettings | None, settle_timeout: timedelta, partner_grace: timedelta, pause: timedelta
+) -> Iterator[PostureLine]:
     longest = timedelta(milliseconds=broker.transaction_max_timeout_ms) if broker else timedelta(0)
     yield _line(
         "transaction.max.timeout.ms",
         CLUSTER,
         None if broker is None else _milliseconds(broker.transaction_max_timeout_ms),
-        f"{_duration(contract.settle_timeout)} or less: a run waits no longer (settle_timeout_seconds)",
-        ok=broker is not None and longest <= contract.settle_timeout,
+        f"{_duration(settle_timeout)} or less: a run waits no longer (settle_timeout_seconds)",
+        ok=broker is not None and longest <= settle_timeout,
         do="lower it, or raise settle_timeout_seconds: until then an open transaction may leave runs inconclusive",
     )
-    pause = longest_pause(contract)
     yield _line(
         "transactional.id.expiration.ms",
         CLUSTER,
@@ -228,7 +241,7 @@ def _transactions(contract: Contract, broker: BrokerSettings | None) -> Iterator
         ok=broker is not None and timedelta(milliseconds=broker.transactional_id_expiration_ms) >= pause,
         do="raise it: a producer that comes back after its id was forgotten is not fenced any more",
     )
-    retries = max(longest, contract.partner_grace)
+    retries = max(longest, partner_grace)
     yield _line(
         "producer.id.expiration.ms",
         CLUSTER,

@@ -42,14 +42,12 @@ def read_cluster(
     above = [part.topic_partition for part in after if part.lso < part.high_watermark]
     open_transactions = read_open_transactions(admin, above) if above else ()
     compacting = {one.topic for one in settings if one.compacts}
-    anchors, rewritten = _read_anchors(
-        fetch, together, cut, [part for part in after if part.topic not in compacting], earlier.anchors
-    )
+    going_on = _going_on(cut, after)
+    kept = [part for part in after if part.topic not in compacting]
+    kept_on = [pair for pair in going_on if pair[1].topic not in compacting]
+    anchors, rewritten = _read_anchors(fetch, together, cut.n, kept, kept_on, earlier.anchors)
     by_topic = {one.topic: one for one in settings}
-    expiries = (
-        read_unread_expiry(fetch, topic_slice, now, by_topic.get(now.topic))
-        for topic_slice, now in _going_on(cut, after)
-    )
+    expiries = (read_unread_expiry(fetch, topic_slice, now, by_topic.get(now.topic)) for topic_slice, now in going_on)
     return ClusterState(
         partitions_before=partitions_before,
         partitions_after=after,
@@ -57,7 +55,7 @@ def read_cluster(
         broker_settings=read_broker_settings(admin),
         open_transactions=open_transactions,
         first_sights=first_sights(open_transactions, earlier.first_sights, now_utc=cut.now_utc),
-        held_events=_read_held(fetch, contract, cut, after, open_transactions),
+        held_events=_read_held(fetch, contract, going_on, open_transactions),
         anchors=anchors,
         rewritten=rewritten,
         expiries=tuple(one for one in expiries if one),
@@ -111,7 +109,10 @@ def first_sights(
     return tuple(known.get((one.topic_partition, one.producer_id, one.kafka_offset_start), one) for one in seen_now)
 
 
-def _going_on(cut: Cut, after: Iterable[PartitionSnapshot]) -> list[tuple[TopicSlice, PartitionSnapshot]]:
+_GoingOn = Sequence[tuple[TopicSlice, PartitionSnapshot]]
+
+
+def _going_on(cut: Cut, after: Iterable[PartitionSnapshot]) -> _GoingOn:
     """Slices with their partition as it stands, where its log goes on at the slice's end."""
     known = ((cut.slice_of(now.topic_partition), now) for now in after)
     return [(read, now) for read, now in known if read is not None and discontinuity(cut, now) is None]
@@ -120,8 +121,9 @@ def _going_on(cut: Cut, after: Iterable[PartitionSnapshot]) -> list[tuple[TopicS
 def _read_anchors(
     fetch: Fetch,
     together: FetchTogether,
-    cut: Cut,
+    cut_n: int,
     after: Sequence[PartitionSnapshot],
+    going_on: _GoingOn,
     earlier: Sequence[BatchFingerprint],
 ) -> tuple[tuple[BatchFingerprint, ...], tuple[RewrittenBatch, ...]]:
     """Anchors to keep, and what is not as it was read. Where a log does not go on, its old anchors wait for it."""
@@ -129,7 +131,7 @@ def _read_anchors(
     for one in earlier:
         if one.topic_partition in known:
             known[one.topic_partition].append(one)
-    going_on = sorted(_going_on(cut, after), key=lambda pair: _place(pair[1]))
+    going_on = sorted(going_on, key=lambda pair: _place(pair[1]))
     spans = [span_of(known[now.topic_partition], log_start=now.log_start) for _, now in going_on]
     fetch_known = fetch_ahead(fetch, together, [span for span in spans if span])
     fetch_new = fetch_ahead(fetch, together, [tail_of(topic_slice.readable) for topic_slice, _ in going_on])
@@ -138,7 +140,7 @@ def _read_anchors(
         before = known[now.topic_partition]
         differs = find_rewritten(fetch_known, before, log_start=now.log_start)
         rewritten += differs
-        new = read_anchors(fetch_new, topic_slice.readable, cut_n=cut.n)
+        new = read_anchors(fetch_new, topic_slice.readable, cut_n=cut_n)
         known[now.topic_partition] = [*newest_anchors(() if differs else before, new)]
     return tuple(one for anchors in known.values() for one in anchors), tuple(rewritten)
 
@@ -150,15 +152,14 @@ def _place(now: PartitionSnapshot) -> TopicPartition:
 def _read_held(
     fetch: Fetch,
     contract: Contract,
-    cut: Cut,
-    after: Iterable[PartitionSnapshot],
+    going_on: _GoingOn,
     open_transactions: Sequence[OpenTransaction],
 ) -> tuple[BlockedEvents, ...]:
     """Of the partitions that are held up to their mark, and of those where something hangs."""
     hanging = {one.topic_partition for one in open_transactions if one.hangs}
     return tuple(
         held
-        for topic_slice, now in _going_on(cut, after)
+        for topic_slice, now in going_on
         if (topic_slice.held or now.topic_partition in hanging) and now.lso < now.high_watermark
         for held in read_held_events(
             fetch,

@@ -82,6 +82,8 @@ def walk_past_lso(fetch: Fetch, offsets: OffsetRange, *, lso: int, to_end: bool 
     start, end = offsets.kafka_offset_start, offsets.kafka_offset_end
     middle = min(max(lso, start), end)
     for first, last, read_committed in ((start, middle, True), (middle, end, False)):
+        if first == last:
+            continue
         part = replace(offsets, kafka_offset_start=first, kafka_offset_end=last)
         yield from walk_batches(fetch, part, read_committed=read_committed, to_end=to_end)
 

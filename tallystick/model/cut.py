@@ -15,7 +15,7 @@ from typing import Annotated
 from pydantic import Field
 
 from tallystick.model.errors import TallystickError
-from tallystick.model.offsets import OffsetRange, TopicPartition
+from tallystick.model.offsets import OffsetRange, TopicPartition, partition_of
 
 
 class PartitionsVanished(TallystickError):
@@ -41,7 +41,7 @@ class PartitionSnapshot:
 
     @property
     def topic_partition(self) -> TopicPartition:
-        return TopicPartition(topic=self.topic, partition=self.partition)
+        return partition_of(self.topic, self.partition)
 
     @property
     def written_end(self) -> int:
@@ -113,7 +113,7 @@ class Sample:
     def of_topics(self, topics: Collection[str]) -> "Sample":
         """The same without the partitions of other topics."""
         marks = tuple((part, mark) for part, mark in self.high_watermarks if part.topic in topics)
-        return replace(self, high_watermarks=marks)
+        return self if len(marks) == len(self.high_watermarks) else replace(self, high_watermarks=marks)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +146,8 @@ class TopicSlice:
     @property
     def readable(self) -> OffsetRange:
         """The part of the slice that the log still has."""
+        if not self.expired:
+            return self.offsets
         return replace(self.offsets, kafka_offset_start=self.offsets.kafka_offset_start + self.expired)
 
 
@@ -319,7 +321,7 @@ def discontinuity(cut: Cut, now: PartitionSnapshot) -> Discontinuity | None:
 
 def is_recreated(cut: Cut, now: PartitionSnapshot) -> bool:
     """Return whether the topic has another id than the one that the cut read."""
-    return any(topic_id != now.topic_id for topic_id in cut.topic_ids(now.topic))
+    return not {now.topic_id}.issuperset(cut.topic_ids(now.topic))
 
 
 def without_expired(cut: Cut, partitions: Sequence[PartitionSnapshot]) -> Cut:
@@ -328,19 +330,15 @@ def without_expired(cut: Cut, partitions: Sequence[PartitionSnapshot]) -> Cut:
     All of it in a partition that is gone, or whose log does not go on where the cut ended.
     """
     now = {part.topic_partition: part for part in partitions}
-    return replace(
-        cut,
-        topic_slices=tuple(
-            _as_still_there(cut, part, now.get(part.offsets.topic_partition)) for part in cut.topic_slices
-        ),
-    )
+    slices = tuple(_as_still_there(cut, part, now.get(part.offsets.topic_partition)) for part in cut.topic_slices)
+    return cut if slices == cut.topic_slices else replace(cut, topic_slices=slices)
 
 
 def _as_still_there(cut: Cut, part: TopicSlice, now: PartitionSnapshot | None) -> TopicSlice:
     if now is None or discontinuity(cut, now):
         return replace(part, expired=len(part.offsets))
     gone = min(now.log_start, part.offsets.kafka_offset_end) - part.offsets.kafka_offset_start
-    return replace(part, expired=max(part.expired, gone))
+    return replace(part, expired=gone) if gone > part.expired else part
 
 
 def next_topic_slice(

@@ -1,6 +1,7 @@
 """The slice of one partition that one cut reads."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 class OffsetsOutOfOrder(ValueError):
@@ -16,6 +17,12 @@ class TopicPartition:
 
     def __str__(self) -> str:
         return f"{self.topic}[{self.partition}]"
+
+
+@lru_cache(maxsize=10_000)
+def partition_of(topic: str, partition: int) -> TopicPartition:
+    """The one value of a place: slices and snapshots are asked for theirs again and again."""
+    return TopicPartition(topic=topic, partition=partition)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +45,7 @@ class OffsetRange:
 
     @property
     def topic_partition(self) -> TopicPartition:
-        return TopicPartition(topic=self.topic, partition=self.partition)
+        return partition_of(self.topic, self.partition)
 
     def __len__(self) -> int:
         return self.kafka_offset_end - self.kafka_offset_start

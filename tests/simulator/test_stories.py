@@ -105,5 +105,20 @@ def test_an_event_is_not_held_against_what_its_row_said_before_an_update_behind_
     played = play(
         Config(direction="ledger_to_topic"),
         *("window", "half_trade", "window", ("pay", 1, 0), "change", "carry", "commit_second", "window"),
+def test_each_event_of_a_row_that_its_owner_replaced_is_its_own() -> None:
+    played = play(
+        Config(
+            direction="ledger_to_topic", slice_by="written_xid", legs=2, producer_mode="plain", carrier_mode="at_least"
+        ),
+        *(
+            ("trade", 2, 6),
+            "window",
+            ("replace_row", 1, 0),
+            ("half_trade", 0, 8),
+            "window",
+            ("trade", 1, 6),
+            ("pay", 2, 4),
+        ),
+        *(("replace_row", 5, 7), ("trade", 1, 10), "window", ("trade", 3, 11), "window"),
     )
     assert outstanding(played) == []

@@ -106,13 +106,14 @@ def wrongs_of(facts: KeyFacts, config: Config) -> list[Wrong]:
         if e and not r and not gone:
             found.append(Wrong("phantom", e, ("phantom_in_topic", *DUPLICATE_IN_TOPIC), True))
     origins, followers = (e, r) if config.topic_first else (r, e)
+    once = origins if config.topic_first else r + gone  # a row that its owner has replaced had an event of its own
     doubled = (*DUPLICATE_IN_TOPIC, *DUPLICATE_IN_LEDGER)
     if origins > 1:
         absent = ("missing_in_ledger",) if config.topic_first else MISSING_IN_TOPIC
         found.append(Wrong("origin twice", origins - 1, (*doubled, *absent)))
-    if followers > max(1, origins):
+    if followers > max(1, once):
         phantom = PHANTOM_IN_LEDGER if config.topic_first else ("phantom_in_topic",)
-        found.append(Wrong("follower twice", followers - max(1, origins), (*doubled, *phantom)))
+        found.append(Wrong("follower twice", followers - max(1, once), (*doubled, *phantom)))
     if e == 1 and r == 1 and not gone and not facts.rows[0].changed:
         if facts.amounts_differ:
             found.append(Wrong("amount", 1, ("amount_mismatch", "currency_mismatch")))

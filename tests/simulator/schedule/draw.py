@@ -8,10 +8,11 @@ import random
 from tests.simulator.schedule.ledger_steps import LEDGER_STEPS
 from tests.simulator.schedule.log_steps import LOG_STEPS
 from tests.simulator.schedule.people_steps import PEOPLE_STEPS
-from tests.simulator.schedule.play import Do, Schedule
+from tests.simulator.schedule.play import QUIET_WINDOWS, Do, Schedule
 from tests.simulator.world.config import Config
 
-WINDOWS = 20
+WINDOWS = 20 - QUIET_WINDOWS
+"""With those that are judged when all is over a schedule has twenty."""
 ORDINARY = ("trade", "trade", "half_trade", "pay", "commit_first", "carry", "commit_second", "wait")
 MISTAKES = (
     "redeliver",

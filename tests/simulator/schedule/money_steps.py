@@ -21,7 +21,7 @@ def pay_one_leg(services: Services, a: int, b: int) -> None:
 
 
 def commit_first(services: Services, a: int, b: int) -> None:
-    services.end(True, a, commit=True)
+    services.end(True, services.open_one(True, a), commit=True)
 
 
 def commit_first_slowly(services: Services, a: int, b: int) -> None:
@@ -42,7 +42,7 @@ def carry_out_of_turn(services: Services, a: int, b: int) -> None:
 
 
 def commit_second(services: Services, a: int, b: int) -> None:
-    services.end_carrying(a, commit=True)
+    services.end_carrying(services.open_one(False, a), commit=True)
 
 
 def abort_second(services: Services, a: int, b: int) -> None:

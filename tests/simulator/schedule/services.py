@@ -74,6 +74,18 @@ class Services:
         )
         return fact
 
+    def open_one(self, first_side: bool, who: int) -> int:
+        """This one where its transaction is open, else another one whose is, else this one."""
+        side, world = "app" if first_side else "carrier", self.world
+        names = [f"{side}-{n}" for n in range(WHO)]
+        if first_side == world.config.topic_first:
+            known = world.broker.producers
+            is_open = [name in known and bool(known[name].wrote) and known[name].decided is None for name in names]
+        else:
+            is_open = [name in world.database.writers for name in names]
+        those = [n for n in range(WHO) if is_open[n]]
+        return who if not those or is_open[who % WHO] else those[who % len(those)]
+
     def end(self, first_side: bool, who: int, *, commit: bool, markers: int = 99) -> None:
         """End one side's transaction. markers: so many of its partitions get theirs now."""
         world, side = self.world, "app" if first_side else "carrier"
@@ -84,7 +96,7 @@ class Services:
                 return
             world.tell(f"{name} {'commits' if commit else 'aborts'} its producer transaction")
             world.broker.decide(producer, Marker.COMMIT if commit else Marker.ABORT)
-            for _ in range(markers):
+            for _ in range(min(markers, len(producer.wrote))):
                 world.broker.mark_one(producer, now_ms=world.clock.now_ms)
         elif name in world.database.writers:
             world.tell(f"{name} {'commits' if commit else 'rolls back'} its database transaction")

@@ -137,6 +137,8 @@ def match(
     read: Read, rows: Sequence[Mapping[str, Any]], contract: Contract, keys_to_include: Collection[str]
 ) -> tuple[list[Any], list[Any], list[Any]]:
     """The numpy match over numbered keys. Gives the exceptional events and rows, and events of torn transactions."""
+    if not read.events and not rows:
+        return [], [], []
     numbered = Numbered(tuple(sorted(set(contract.legs.values()))))
     events, given = read.events, dict(_NOTHING)
     if events:

@@ -37,6 +37,7 @@ class World:
     told: list[str] = field(default_factory=list)
     """The story, a line for each thing that happened."""
     ledger_down: bool = False
+    scanned_both_ways: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         key_index.FOLDERS.by_path.clear()
