@@ -117,3 +117,13 @@ def test_a_failure_is_shrunk_to_the_steps_that_it_needs(monkeypatch: pytest.Monk
     shrunk = shrink(found)
     assert [step.name for step in shrunk.schedule.steps] == ["phantom", "phantom"]
     assert "seed 5, 2 steps: none" in story_of(shrunk)
+
+
+TRADED = ("window", ("trade", 4, 5), "window")
+
+
+@pytest.mark.parametrize(("step", "doubts"), [("rewrite_tail", ["log_rewritten"]), ("lead", [])])
+def test_a_run_knows_what_the_run_before_it_saw_of_the_log(step: str, doubts: list[str]) -> None:
+    play = played(Config(direction="ledger_to_topic", legs=2), *TRADED, (step, 1, 7), "window")
+    assert [str(one.doubt) for one in play.world.store.of("books").verdicts[2].result.doubts] == doubts
+    assert play.oracle.violations == []

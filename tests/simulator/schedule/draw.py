@@ -7,7 +7,7 @@ import random
 
 from tests.simulator.schedule.ledger_steps import LEDGER_STEPS
 from tests.simulator.schedule.log_steps import LOG_STEPS
-from tests.simulator.schedule.people_steps import PEOPLE_STEPS
+from tests.simulator.schedule.people_steps import COMPENSATING, PEOPLE_STEPS
 from tests.simulator.schedule.play import QUIET_WINDOWS, Do, Schedule
 from tests.simulator.world.config import Config
 
@@ -43,21 +43,32 @@ def draw(seed: int, *, windows: int = WINDOWS) -> Schedule:
     config = _config(chance)
     mistakes = chance.sample(MISTAKES, chance.randint(0, 3))
     faults = chance.sample(FAULTS, chance.choice((0, 1, 1, 2, 2, 3)))
-    people = chance.sample(PEOPLE_STEPS, chance.choice((0, 0, 1, 2, 3)))
+    people = _people(chance, config)
     around = chance.sample(RUN_FAULTS, chance.choice((0, 0, 1, 2)))
     kinds = [*ORDINARY, *mistakes, *mistakes, *faults, *faults, *people, *people]
     steps = [_step(chance, "trade") for _ in range(chance.choice((0, 0, 1, 2)))]
     for _ in range(windows):
         steps += [_step(chance, chance.choice(kinds)) for _ in range(chance.choice((0, 1, 2, 3, 4, 6)))]
         if "meanwhile" in around and chance.random() < 0.3:
-            late = _step(chance, chance.choice(kinds))
+            late = _step(chance, chance.choice(faults if faults and chance.random() < 0.5 else kinds))
             steps.append(late._replace(at=chance.randint(1, QUESTIONS_OF_A_RUN)))
         if "kill" in around and people and chance.random() < 0.2:
             steps += [Do("kill", chance.randint(1, 40)), _step(chance, chance.choice(people))]
         if "kill" in around and chance.random() < 0.2:
             steps.append(Do("kill", chance.randint(1, QUESTIONS_OF_A_RUN)))
+        if "close_cut" in people and chance.random() < 0.15:  # only what nobody can judge is closed
+            steps += [Do("cluster_down", at=chance.randint(15, 45)), Do("window"), _step(chance, "close_cut")]
+            steps.append(Do("cluster_down"))
         steps.append(Do("window"))
     return Schedule(config, tuple(steps))
+
+
+def _people(chance: random.Random, config: Config) -> list[str]:
+    """Who does what; where a contract compensates, half of the time somebody lets it."""
+    compensates = not config.topic_first and config.slice_by != "jdbc"
+    known = PEOPLE_STEPS if compensates else [one for one in PEOPLE_STEPS if one not in COMPENSATING]
+    people = chance.sample(known, chance.choice((0, 0, 1, 2, 3)))
+    return [*people, "plan_and_act"] if compensates and chance.random() < 0.5 else people
 
 
 def _config(chance: random.Random) -> Config:

@@ -80,6 +80,17 @@ def truncate(services: Services, a: int, b: int) -> None:
     services.world.look()
 
 
+def rewrite_tail(services: Services, a: int, b: int) -> None:
+    """The same, and as much is written again before anybody looks: no count tells."""
+    log = _log(services, a)
+    before, legs = log.end, services.world.contract.legs
+    truncate(services, a, b)
+    while log.end < before:
+        money = next(one for one in services.new_payment(b) if legs[one.leg] == log.place.topic)
+        services.world.tell(f"somebody publishes {money.match_key} where others stood")
+        services.world.publish(None, log.place, money, by="service", session="x")
+
+
 def recreate(services: Services, a: int, b: int) -> None:
     topic = services.world.contract.topics[0]
     if services.world.truth.baseline_at is None:
@@ -163,11 +174,13 @@ LOG_STEPS: dict[str, Step] = {
         retain,
         retain_all,
         truncate,
+        rewrite_tail,
         recreate,
         fall_behind,
         catch_up,
         lead,
         poison,
         end_on_one_partition,
+        cluster_down,
     )
 }

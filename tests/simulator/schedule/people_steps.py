@@ -29,6 +29,8 @@ class People:
     product: Product
     plans: list[Plan] = field(default_factory=list)
     reread_differently: list[str] = field(default_factory=list)
+    fates: list[str] = field(default_factory=list)
+    """What came of each action that was to be done."""
 
     def _contract(self, b: int) -> Contract:
         """One of those that reconcile the books."""
@@ -61,6 +63,7 @@ class People:
             approver="carol",
             environment="world",
         )
+        self.fates += [str(one.fate) for one in done.outcomes]
         world.tell(f"the plan is acted on: {[f'{one.fate} {one.match_key} {one.reason}' for one in done.outcomes]}")
 
     def plan_and_act(self, a: int, b: int) -> None:
@@ -149,4 +152,6 @@ class People:
             self.product.stopped.append(f"{name}: {type(error).__name__}: {error}")
 
 
-PEOPLE_STEPS = ("plan", "act", "plan_and_act", "write_off", "switch", "close_cut", "reread", "by_hand")
+COMPENSATING = ("plan", "act", "plan_and_act")
+"""What needs a contract that compensates."""
+PEOPLE_STEPS = (*COMPENSATING, "write_off", "switch", "close_cut", "reread", "by_hand")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tallystick.contract.contract import Contract
 from tallystick.kafka_log.batch_header import Marker
-from tallystick.model.item_reason import ReasonCode
+from tallystick.model.item_reason import read_reason
 from tallystick.model.run_result import RunResult
 from tests.simulator.oracle.clauses import Oracle, Violation
 from tests.simulator.schedule.ledger_steps import LEDGER_STEPS
@@ -44,9 +44,6 @@ class Schedule(NamedTuple):
     steps: tuple[Do, ...]
 
 
-REASONS = {str(code): code.name for code in ReasonCode}
-
-
 @dataclass
 class Play:
     """A schedule while it is played."""
@@ -80,7 +77,8 @@ class Play:
         self.oracle.over(self.product)
         self.oracle.read_again(self.people.reread_differently)
         self.reached["doubt cut_closed"] = self.world.store.closed_unread()
-        self.reached.update(f"refusal {one.partition(':')[0]}" for one in self.product.failed)
+        self.reached.update(f"refusal {one.partition(' at ')[0]}" for one in self.product.failed)
+        self.reached.update(f"action {fate}" for fate in self.people.fates)
         self.reached.update(f"step {step.name}" for step in self.schedule.steps)
         return self.oracle.violations
 
@@ -124,8 +122,8 @@ class Play:
         self.reached.update(f"doubt {one.doubt}" for one in result.doubts)
         self.reached.update(f"notice {one.notice}" for one in result.notices)
         self.reached.update(f"reason {one.reason.code.name}" for one in result.items)
-        why = [str(one.evidence.get("reason", "")) for one in result.breaks]  # a broken item's reason is its break
-        self.reached.update(f"reason {REASONS[one]}" for one in why if one in REASONS)
+        why = [one.evidence["reason"] for one in result.breaks if "reason" in one.evidence]  # an item says: its break
+        self.reached.update(f"reason {read_reason(one).code.name}" for one in why)
         self.reached[f"verdict {result.verdict}"] += 1
         self.oracle.judged(contract, result)
 

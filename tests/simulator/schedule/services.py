@@ -160,15 +160,17 @@ class Services:
             known.lost |= self.world.config.carrier_mode == "at_most"
 
     def carry_unread(self, who: int, which: int, partition: int) -> None:
-        """Take one that no reader of committed records sees."""
+        """Take one that no reader of committed records sees; an odd one: where there is one, an aborted one."""
         if not self.world.config.topic_first:
             return
+        ended = {fact.origin for fact in self.world.truth.events if fact.outcome == "aborted"}
         places = [
             (fact.origin, fact.money)
             for fact in self.world.truth.events
             if fact.outcome in ("open", "aborted") and fact.by != "repair" and fact.readable and not fact.negated
         ]
         due = [(origin, money) for origin, money in places if self._is_due(origin)]
+        due = [one for one in due if one[0] in ended] or due if which % 2 else due
         if due:
             origin, money = due[which % len(due)]
             self.world.tell(f"{money.match_key} is read though it is not committed")

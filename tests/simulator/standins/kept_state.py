@@ -10,14 +10,10 @@ THROUGH_JSON_IN = 50
 
 
 class Kept(dict[str, Any]):
-    """Stands for the document that a state is stored as."""
+    """Stands for the document that a state is stored as: its one field is the state."""
 
     def __init__(self, state: ClusterState) -> None:
-        self.state = state
-
-    def __bool__(self) -> bool:
-        """Whoever asks for a document or else an empty one is to get this."""
-        return True
+        super().__init__(state=state)
 
 
 class StateChanged(AssertionError):
@@ -41,4 +37,7 @@ class KeptClusterState:
 
     @staticmethod
     def validate_python(document: dict[str, Any]) -> ClusterState:
-        return document.state if isinstance(document, Kept) else CLUSTER_STATE.validate_python(document)
+        if isinstance(document, Kept):
+            kept: ClusterState = document["state"]
+            return kept
+        return CLUSTER_STATE.validate_python(document)
