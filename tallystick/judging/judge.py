@@ -127,23 +127,28 @@ def _open_after(carried: Iterable[OpenItem], changes: Iterable[OpenItem]) -> lis
 def _item_changes(evidence: Evidence, breaks: Sequence[Break]) -> Iterator[OpenItem]:
     """Return a row for each item that is new or whose state changed in this cut. Items are append-only."""
     break_at = {item_break.evidence["at"]: item_break for item_break in breaks if "at" in item_break.evidence}
-    for outcome in evidence.outcomes:
-        for topic, ledger in outcome.matched:
-            yield from _cleared(topic, ledger)
-            yield from _cleared(ledger, topic)
-        for copy, reversal in outcome.netted:
-            yield from _taken_back(copy, reversal)
-        for residue in outcome.residues:
-            yield from _residue_item(evidence, residue, break_at.get(residue.copy.item_id))
-            if residue.partner is not None:
-                yield from _cleared(residue.partner, residue.copy)
-        yield from _judged_before(outcome)
+    of_outcomes = [item for outcome in evidence.outcomes for item in _outcome_items(evidence, outcome, break_at)]
+    yield from of_outcomes
+    told = {item.item_id for item in of_outcomes}
     for action in evidence.cluster.actions:
-        if action.item.item_id in break_at:
+        if action.item.item_id in break_at and action.item.item_id not in told:
             yield _not_repaired(action.item, break_at[action.item.item_id])
     of_legs = {item_break.transaction_key: item_break for item_break in breaks if "seen_legs" in item_break.evidence}
     for case in evidence.incomplete:
         yield from _legs_item(evidence, case, of_legs.get(case.transaction_key), break_at)
+
+
+def _outcome_items(evidence: Evidence, outcome: MatchResult, break_at: Mapping[str, Break]) -> Iterator[OpenItem]:
+    for topic, ledger in outcome.matched:
+        yield from _cleared(topic, ledger)
+        yield from _cleared(ledger, topic)
+    for copy, reversal in outcome.netted:
+        yield from _taken_back(copy, reversal)
+    for residue in outcome.residues:
+        yield from _residue_item(evidence, residue, break_at.get(residue.copy.item_id))
+        if residue.partner is not None:
+            yield from _cleared(residue.partner, residue.copy)
+    yield from _judged_before(outcome)
 
 
 def _judged_before(outcome: MatchResult) -> Iterator[OpenItem]:

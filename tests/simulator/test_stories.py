@@ -122,3 +122,22 @@ def test_each_event_of_a_row_that_its_owner_replaced_is_its_own() -> None:
         *(("replace_row", 5, 7), ("trade", 1, 10), "window", ("trade", 3, 11), "window"),
     )
     assert outstanding(played) == []
+
+
+def test_a_repaired_row_that_its_owner_changes_meanwhile_stops_no_books() -> None:
+    played = play(
+        Config(direction="ledger_to_topic", producer_mode="plain", carrier_mode="at_least", contracts=2),
+        *(
+            "window",
+            ("half_trade", 2, 9, 26),
+            "window",
+            "window",
+            ("plan_and_act", 0, 5),
+            ("change", 1, 3, 53),
+            "window",
+        ),
+    )
+    told = [
+        str(one.break_class) for row in played.world.store.of("audit").verdicts.values() for one in row.result.breaks
+    ]
+    assert told[:2] == ["missing_in_topic_never_produced", "amount_mismatch"]

@@ -232,7 +232,7 @@ def blobs_of(kind: BlobKind, bucket: int, blobs: Sequence[bytes | pa.Buffer]) ->
 
 def starts_of(ordered: Numbers) -> Numbers:
     """Return the place where each group of equal numbers begins."""
-    return np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]][: len(ordered)])
+    return np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1]))[: len(ordered)])
 
 
 def add_totals(totals: Iterable[GroupTotal]) -> list[GroupTotal]:

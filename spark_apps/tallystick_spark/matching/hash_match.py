@@ -95,7 +95,7 @@ def _match_bucket(given: Mapping[BlobKind, Numbers], plan: ScanPlan) -> dict[Blo
 
 
 def _grouped(events: Numbers, rows: Numbers) -> _Keys:
-    hashes, fields = np.r_[events[:, 0], rows[:, 0]], np.r_[events[:, 1], rows[:, 1]]
+    hashes, fields = np.concatenate((events[:, 0], rows[:, 0])), np.concatenate((events[:, 1], rows[:, 1]))
     order = np.argsort(hashes)
     ordered = hashes[order]
     starts = starts_of(ordered)
@@ -115,7 +115,7 @@ def _incomplete(transactions: Numbers, legs: int) -> Numbers:
     order = np.lexsort((topics, hashes))
     hashes, topics = hashes[order], topics[order]
     starts = starts_of(hashes)
-    is_new = np.r_[True, (hashes[1:] != hashes[:-1]) | (topics[1:] != topics[:-1])]
+    is_new = np.concatenate(([True], (hashes[1:] != hashes[:-1]) | (topics[1:] != topics[:-1])))
     lacking = np.add.reduceat(is_new.astype(np.int64), starts) < legs
     return transactions[order[np.repeat(lacking, np.diff(np.append(starts, len(hashes))))]][:, [1, 2]]
 

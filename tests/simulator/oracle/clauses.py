@@ -148,6 +148,8 @@ class Oracle:
             if one.readable and one.once_visible and not one.negated:
                 of_transaction.setdefault(one.money.transaction_key, []).append(one)
         for key, events in of_transaction.items():
+            if not any(one.visible for one in events):
+                continue  # cut away since: nothing of it stands
             legs = {one.money.leg for one in events}
             older = any(one.written_at <= began for one in events)
             if len(legs) == len(contract.legs) or older or self._unread(name, events):
@@ -219,8 +221,10 @@ class Oracle:
         return any(part.position_start <= place < part.position_end for part in closed for place in places)
 
     def _unread(self, name: str, events: Iterable[EventFact]) -> list[EventFact]:
-        """Those that lie in no slice of a stored cut, as far as it could read."""
-        cuts = [row.cut for row in self.world.store.of(name).cuts]
+        """Those that lie in no slice of a stored cut, as far as it could read, and was read at all."""
+        books = self.world.store.of(name)
+        closed = {n for n, row in books.verdicts.items() if Doubt.CUT_CLOSED in row.doubts}
+        cuts = [row.cut for row in books.cuts if row.cut.n not in closed]
         return [
             one
             for one in events

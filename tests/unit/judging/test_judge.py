@@ -6,9 +6,10 @@ from uuid import uuid4
 
 import pytest
 
+from tallystick.kafka_cluster.state import ClusterState, ExecutedAction
 from tallystick.ledger.protocol import HorizonHolder
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import RecordLocation
+from tallystick.matching.match_case import Entry, RecordLocation
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 from tallystick.model.open_item import ItemState
@@ -269,6 +270,25 @@ def test_a_broken_row_that_was_written_anew_beside_an_event_of_other_money_is_a_
     item = item_of(row(1), ItemState.BROKEN, break_id=uuid4(), reason="missing_in_topic_never_produced")
     result = judged(evidence_of(row(1, amount_minor=900), event(11), carried=[item]), carried=[item])
     assert [str(one.break_class) for one in result.breaks] == ["amount_mismatch"]
+
+
+@pytest.mark.parametrize(
+    ("read", "found"),
+    [
+        ((row(1, amount_minor=900), event(11)), "amount_mismatch"),
+        ((row(1, amount_minor=900),), "compensation_not_effective"),
+        ((), "compensation_not_effective"),
+    ],
+)
+def test_a_broken_row_that_was_repaired_has_one_row_whatever_is_found_of_it(
+    read: tuple[Entry, ...], found: str
+) -> None:
+    item = item_of(row(1), ItemState.BROKEN, break_id=uuid4(), reason="missing_in_topic_never_produced")
+    action = ExecutedAction(action_id=uuid4(), executed_utc=NOON - HOUR, item=item)
+    evidence = evidence_of(*read, carried=[item], cluster=ClusterState(actions=(action,)))
+    result = judged(evidence, carried=[item])
+    assert found in {str(one.break_class) for one in result.breaks}
+    assert [one.item_id for one in result.items] == [item.item_id]
 
 
 def test_matched_money_is_counted_per_currency() -> None:
