@@ -88,8 +88,7 @@ def judge(
 def _in_its_words(evidence: Evidence, found: Break | DoubtFound | NoticeFound) -> Break | DoubtFound | NoticeFound:
     direction = evidence.contract.direction
     if not isinstance(found, Break):
-        sentence = for_direction(direction, found.sentence)
-        return found if sentence == found.sentence else replace(found, sentence=sentence)
+        return replace(found, sentence=for_direction(direction, found.sentence))
     story = for_direction(direction, found.story)
     return found if story == found.story else replace(found, story=story)
 

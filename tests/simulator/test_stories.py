@@ -105,6 +105,10 @@ def test_an_event_is_not_held_against_what_its_row_said_before_an_update_behind_
     played = play(
         Config(direction="ledger_to_topic"),
         *("window", "half_trade", "window", ("pay", 1, 0), "change", "carry", "commit_second", "window"),
+    )
+    assert outstanding(played) == []
+
+
 def test_each_event_of_a_row_that_its_owner_replaced_is_its_own() -> None:
     played = play(
         Config(

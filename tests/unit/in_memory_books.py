@@ -88,7 +88,7 @@ class Books:
     legs: Mapping[str, str] = field(default_factory=lambda: {"payout": TOPIC})
     stray_topics: tuple[str, ...] = ()
     unique_key: bool = False
-    index_windows: int = 168
+    index_windows: int | None = None
     logs: dict[str, list[Written]] = field(default_factory=dict)
     log_start: dict[str, int] = field(default_factory=dict)
     rows: dict[str, LedgerRow] = field(default_factory=dict)
@@ -110,7 +110,8 @@ class Books:
     def contract(self) -> Contract:
         kafka = {"connection": "kafka_billing", "stray_topics": self.stray_topics}
         ledger = {"connection": "ledger_billing", "table": "billing.payout", "index_windows": self.index_windows}
-        return contract_of(self.direction, legs=dict(self.legs), kafka=kafka, ledger=ledger)
+        stated = {"ledger": ledger} if self.index_windows else {}
+        return contract_of(self.direction, legs=dict(self.legs), kafka=kafka, **stated)
 
     def write(
         self,
@@ -309,11 +310,11 @@ class Books:
                     Loss(cut_n=c.n, marked_at_utc=c.marked_at_utc, ledger_high_mark=c.ledger_slice.snapshot.high_mark)
                     for c in losses
                 ),
-                *loss_before_the_books(self.cuts[0], now, cut_n=cut.n, windows=self.index_windows),
+                *loss_before_the_books(self.cuts[0], now, cut_n=cut.n, windows=self.contract.ledger.index_windows),
             ],
             LedgerStarts(position_start=starts, rows_may_be_older=frozenset(n for n in starts if starts[n] < moved[n])),
             log_is_whole=not self.older_at_baseline and not any(self.log_start.values()),
-            legs_lost_within=self.index_windows,
+            legs_lost_within=self.contract.ledger.index_windows,
         )
 
     def _rows_may_be_older(self, cut: Cut, look_ups: LookUps) -> bool:

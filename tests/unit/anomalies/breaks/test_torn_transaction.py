@@ -38,7 +38,7 @@ class TestPlanted(PlantedCases):
     )
 
 
-def begun(*, index_windows: int = 168, **legs: str) -> Books:
+def begun(*, index_windows: int | None = None, **legs: str) -> Books:
     books = Books(T2L, legs=legs or LEGS, index_windows=index_windows)
     books.begin()
     return books
