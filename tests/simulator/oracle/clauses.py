@@ -132,7 +132,7 @@ class Oracle:
                 seen = [one for one in self.reported.get(name, {}).get(key, ()) if _fits(one, wrong)]
                 if seen or self._excused(name, facts, wrong):
                     continue
-                yield f"{name}: {key}: {wrong.kind}, and nobody said so: {told(facts)}"
+                yield f"{name}: {key}: {wrong.kind}, and nobody said so: {told(facts)}{_rewritten(facts.events)}"
 
     def _torn_and_not_told(self, contract: Contract) -> Iterator[str]:
         """A business transaction of which some legs stand and others never came, where all of it came since the books
@@ -159,7 +159,8 @@ class Oracle:
                 continue
             last = max((one.visible_at for one in events if one.visible_at), default=began)
             if not any(one in said and when >= last for when, one in self.doubted.get(name, ())):
-                yield f"{name}: {key}: torn, and nobody said so: only {sorted(legs)} stands"
+                about = _rewritten(events)
+                yield f"{name}: {key}: torn, and nobody said so: only {sorted(legs)} stands{about}"
 
     def _rows_beside(self, transaction_key: str) -> set[str]:
         """Keys of the transaction's rows: what is missing in the topic tells of it too."""
@@ -175,7 +176,7 @@ class Oracle:
         if wrong.absence and any(one in LOST_UNREAD for _, one in doubts):
             return True
         if (
-            wrong.absence
+            (wrong.absence or self._events_before_the_books(facts))
             and (self.world.truth.gone_unread or self._rows_older_than_the_books_came_again(doubts))
             and any(one is Doubt.PARTNER_NOT_SETTLED and when >= at for when, one in doubts)
         ):
@@ -190,9 +191,10 @@ class Oracle:
         return any(one in SEEN_IN_PART and when >= at for when, one in doubts)
 
     def _rows_older_than_the_books_came_again(self, doubts: Iterable[tuple[datetime, Doubt]]) -> bool:
-        """Was a row told as written anew, where one from before the books may be older than its topic?"""
+        """Was a row told as written anew, where a row may be older than what its topic still has?"""
         began = self.world.truth.baseline_at
         older = began is not None and any(row.visible_at <= began for row in self.world.truth.rows.values())
+        older |= any(what == "retained" for _, what, *_ in self.world.truth.losses)
         return older and any(one is Doubt.LEDGER_REWRITTEN for _, one in doubts)
 
     def _one_unread(self, facts: KeyFacts, doubts: Iterable[tuple[datetime, Doubt]]) -> bool:
@@ -211,6 +213,11 @@ class Oracle:
             for event in unread
             for when, one in doubts
         )
+
+    def _events_before_the_books(self, facts: KeyFacts) -> bool:
+        """Has the key events, and none since the books began?"""
+        began = self.world.truth.baseline_at
+        return began is not None and bool(facts.events) and not any(_since(one, began) for one in facts.events)
 
     def _row_in_closed_cut(self, name: str, facts: KeyFacts) -> bool:
         """Does a row of it lie in a cut of which a person said that nobody has read it?"""
@@ -306,6 +313,11 @@ class Oracle:
         """Items that wait still."""
         newest = self.world.store.of(contract.name).newest()
         return [item.item_id for item in newest if item.state is ItemState.OPEN]
+
+
+def _rewritten(events: Iterable[EventFact]) -> str:
+    """What else is true of a wrong that nobody told."""
+    return "; written where a cut had read others" if any(one.over_others for one in events) else ""
 
 
 def _since(copy: EventFact | RowFact, began: datetime) -> bool:
