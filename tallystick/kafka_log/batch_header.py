@@ -13,13 +13,14 @@ _HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_BYTES = _HEADER.size
 _LENGTH_END = 12
 _CONTROL_TYPE = struct.Struct(">hh")
-_CONTROL_KEY_AT = 66
+_TIMESTAMP_DELTA_AT = HEADER_BYTES + 2
+_CONTROL_KEY_BEHIND_DELTA = 2
 _COORDINATOR_EPOCH = struct.Struct(">i")
-_COORDINATOR_EPOCH_AT = 73
-_MARKER_BYTES = _COORDINATOR_EPOCH_AT + _COORDINATOR_EPOCH.size
+_COORDINATOR_EPOCH_AT_OF_KEY = 7  # behind its own four bytes, the value's length and version
+_MARKER_BYTES_FROM_KEY = _COORDINATOR_EPOCH_AT_OF_KEY + _COORDINATOR_EPOCH.size
 _CHECKSUM = struct.Struct(">I")
-_CHECKSUM_AT = 17
-_TRANSACTIONAL, _CONTROL = 0x10, 0x20
+_CHECKSUM_AT, _ATTRIBUTES_AT = 17, 21
+_TRANSACTIONAL, _CONTROL, _DELETE_HORIZON = 0x10, 0x20, 0x40
 NO_PRODUCER_ID = -1
 
 
@@ -83,8 +84,10 @@ def read_batches(buffer: bytes) -> Iterator[tuple[BatchHeader, memoryview]]:
         if magic != 2:
             raise ValueError(f"batch at offset {base_offset}: expected record format v2, got v{magic}")
         is_control = attributes & _CONTROL != 0
-        marker = _marker(buffer, position, end) if is_control else None
-        if end < position + (_MARKER_BYTES if marker else header_size):  # the walk might never come forward
+        raw = view[position:end]
+        marker = _marker(raw) if is_control else None
+        least = _control_key_at(raw) + _MARKER_BYTES_FROM_KEY if marker else header_size
+        if end < position + least:  # the walk might never come forward
             raise ValueError(f"batch at offset {base_offset}: expected a length of its header at least, got {length}")
         yield (
             BatchHeader(
@@ -100,7 +103,7 @@ def read_batches(buffer: bytes) -> Iterator[tuple[BatchHeader, memoryview]]:
                 max_timestamp_ms,
                 marker,
             ),
-            view[position:end],
+            raw,
         )
         position = end
 
@@ -113,15 +116,31 @@ def checksum(batch: memoryview) -> int:
 
 def coordinator_epoch(marker: memoryview) -> int:
     """Return the epoch of the coordinator that ordered a marker. Source: Kafka protocol guide, control records."""
-    (epoch,) = _COORDINATOR_EPOCH.unpack_from(marker, _COORDINATOR_EPOCH_AT)
+    (epoch,) = _COORDINATOR_EPOCH.unpack_from(marker, _control_key_at(marker) + _COORDINATOR_EPOCH_AT_OF_KEY)
     return int(epoch)
 
 
 _MARKER_OF_TYPE = {0: Marker.ABORT, 1: Marker.COMMIT}
 
 
-def _marker(buffer: bytes, position: int, end: int) -> Marker | None:
-    if end < position + _CONTROL_KEY_AT + _CONTROL_TYPE.size:
+def _marker(batch: memoryview) -> Marker | None:
+    if len(batch) < HEADER_BYTES:
         return None
-    _version, control_type = _CONTROL_TYPE.unpack_from(buffer, position + _CONTROL_KEY_AT)
+    key_at = _control_key_at(batch)
+    if len(batch) < key_at + _CONTROL_TYPE.size:
+        return None
+    _version, control_type = _CONTROL_TYPE.unpack_from(batch, key_at)
     return _MARKER_OF_TYPE.get(control_type)
+
+
+def _control_key_at(batch: memoryview) -> int:
+    """Where a marker's key stands: behind its record's length, attributes, both deltas and the length of the key.
+
+    Each takes one byte; only the timestamp's may take more, once the cleaner has written the time of the marker's
+    removal in the place of the batch's base timestamp. Source: KIP-534.
+    """
+    delta_at = _TIMESTAMP_DELTA_AT
+    if batch[_ATTRIBUTES_AT + 1] & _DELETE_HORIZON:
+        while delta_at + 1 < len(batch) and batch[delta_at] & 0x80:
+            delta_at += 1
+    return delta_at + 1 + _CONTROL_KEY_BEHIND_DELTA

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch
 
-from tallystick.kafka_log.batch_header import NO_PRODUCER_ID, Marker, read_batches
+from tallystick.kafka_log.batch_header import NO_PRODUCER_ID, Marker, coordinator_epoch, read_batches
 from tests.unit.builders import LAW
 from tests.unit.synthetic_log import SyntheticLog, build, build_marker, patch
 
@@ -40,6 +40,46 @@ def test_a_batch_without_idempotence_has_no_producer_id() -> None:
 def test_a_marker_says_how_the_transaction_ended(marker: Marker) -> None:
     (header,) = headers(build_marker(4001, marker, epoch=4))
     assert (header.is_control, header.is_transactional, header.marker, header.producer_epoch) == (True, True, marker, 4)
+
+
+CLEANED_ABORT = bytes.fromhex(
+    "0000000000000065000000450000000002aa21ca1a007000000000000001a213512ac1000001a20e2acbc000000000000000010000ffffffff"
+    "00000001260081fcb2520008000000000c00000000000000"
+)
+"""A broker's own bytes: an ABORT at 101 after the cleaner of Kafka 3.1.0 has set the time of its removal (KIP-534)."""
+
+
+def cleaned(marker: Marker, timestamp_delta: bytes, *, epoch: int = 0) -> bytes:
+    """The same for any time until removal, written as long as it is."""
+    raw = bytearray(build_marker(4001, marker, epoch=0))
+    raw[22] |= 0x40
+    raw[63:64] = timestamp_delta
+    raw[-5:-1] = struct.pack(">i", epoch)
+    struct.pack_into(">i", raw, 8, len(raw) - 12)
+    return bytes(raw)
+
+
+def test_a_marker_is_read_after_the_cleaner_has_set_the_time_of_its_removal() -> None:
+    ((header, raw),) = read_batches(CLEANED_ABORT)
+    assert (header.base_offset, header.marker, header.producer_id) == (101, Marker.ABORT, 1)
+    assert coordinator_epoch(raw) == 0
+
+
+@pytest.mark.parametrize("marker", Marker)
+@pytest.mark.parametrize("length", range(1, 11))
+def test_however_long_its_removal_is_away_a_marker_says_how_the_transaction_ended(marker: Marker, length: int) -> None:
+    ((header, raw),) = read_batches(cleaned(marker, b"\xff" * (length - 1) + b"\x01", epoch=12))
+    assert (header.marker, coordinator_epoch(raw)) == (marker, 12)
+
+
+def test_a_cleaned_marker_without_an_end_is_none_and_one_that_ends_too_early_is_refused() -> None:
+    endless = bytearray(CLEANED_ABORT)
+    endless[63:] = b"\xff" * len(endless[63:])
+    assert [header.marker for header in (one for one, _ in read_batches(bytes(endless)))] == [None]
+    short = bytearray(CLEANED_ABORT)
+    struct.pack_into(">i", short, 8, 76 - 12)
+    with pytest.raises(ValueError, match="got 64"):
+        headers(bytes(short))
 
 
 def test_a_control_record_of_another_kind_is_no_marker() -> None:
