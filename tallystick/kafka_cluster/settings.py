@@ -45,7 +45,8 @@ def read_topic_settings(admin: KafkaAdminClient, topics: Sequence[str]) -> tuple
 def read_broker_settings(admin: KafkaAdminClient) -> BrokerSettings | None:
     """Read the first broker's settings; None where this client may not describe them. Raises BrokerUnreachable."""
     try:
-        first = min(broker["broker_id"] for broker in admin.describe_cluster()["brokers"])
+        # Not describe_cluster, which this client cannot read from a broker before 3.7.
+        first = min(broker.node_id for broker in admin._manager.cluster.brokers())
         resource = ConfigResource(ConfigResourceType.BROKER, str(first), _BROKER_KEYS)
         configured = admin.describe_configs([resource], config_filter="all").get("broker", {}).get(str(first))
         features = admin.describe_features()
