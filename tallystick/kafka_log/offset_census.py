@@ -3,6 +3,9 @@
 A batch's outcome is the broker's own list of aborted transactions, answered with each fetch; never "the markers seen in
 my slice", since a slice begins inside transactions and ends before their markers, and never the epoch, since a marker
 may carry a later one. Source: KIP-98; the client's rule is in Kafka's CompletedFetch.
+
+A broker may leave an aborted transaction out of its list (KAFKA-13727, KAFKA-17801); all who go by the list then read
+it as committed. Its ABORT marker tells: what it ends is counted as aborted, and so the readers are seen to disagree.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -117,14 +120,14 @@ def walk_counted(
             explained += records
             if outcome is Outcome.COMMITTED:
                 committed += records
-                history.add_data(header, is_committed=True)
+                history.add_data(header, is_committed=True, records=records)
             elif outcome is Outcome.PLAIN:
                 plain += records
                 if header.producer_id == NO_PRODUCER_ID:
                     without_producer_id += records
             elif outcome is Outcome.ABORTED:
                 aborted += records
-                history.add_data(header, is_committed=False)
+                history.add_data(header, is_committed=False, records=records)
             elif header.marker is None:
                 explained -= records
             else:
@@ -142,8 +145,8 @@ def walk_counted(
         partition=offsets.partition,
         kafka_offset_start=start,
         kafka_offset_end=end,
-        committed=committed,
-        aborted=aborted,
+        committed=committed - history.hidden_aborts,
+        aborted=aborted + history.hidden_aborts,
         plain=plain,
         commit_markers=commit_markers,
         abort_markers=abort_markers,

@@ -1,4 +1,4 @@
-"""Collect what the producers of one slice did: transactions without data, fenced producers, batches that bled.
+"""Collect what the producers of a slice did: transactions without data, fenced ones, batches that bled, hidden aborts.
 
 Holds a few values per producer id, nothing per transaction or batch, so a long slice needs no more memory than a short
 one of as many producers. Pure: the census feeds it.
@@ -21,13 +21,23 @@ BLED_SAMPLE = 20
 
 
 class _Producer:
-    """One producer id. The first four fields are about the span since its last marker; epoch -1: no data in it."""
+    """One producer id. The first five fields are about the span since its last marker; epoch -1: no data in it."""
 
-    __slots__ = ("aborts_by_later_epoch", "batches", "bled", "epoch", "first_batches", "has_marker", "protocols")
+    __slots__ = (
+        "aborts_by_later_epoch",
+        "batches",
+        "bled",
+        "committed_records",
+        "epoch",
+        "first_batches",
+        "has_marker",
+        "protocols",
+    )
 
     def __init__(self) -> None:
         self.epoch = -1
         self.batches = 0
+        self.committed_records = 0
         self.first_batches: list[tuple[int, int]] = []
         self.bled: list[BledBatch] = []
         self.has_marker = False
@@ -45,6 +55,8 @@ class ProducerHistory:
         self._bled: list[BledBatch] = []
         self.bled_batches = 0
         self.empty_transactions = 0
+        self.hidden_aborts = 0
+        """Records that the broker's list does not call aborted, before a marker that aborts them."""
         self.undecided_commits: set[int] = set()
         """Producer ids whose first trace in the slice is a COMMIT marker: its data may lie before the slice."""
 
@@ -63,8 +75,8 @@ class ProducerHistory:
             if producer.protocols - {MarkerProtocol.UNKNOWN} == {MarkerProtocol.CONSTANT_EPOCH}
         )
 
-    def add_data(self, header: BatchHeader, *, is_committed: bool) -> None:
-        """A batch that a producer wrote in a transaction.
+    def add_data(self, header: BatchHeader, *, is_committed: bool, records: int) -> None:
+        """A batch that a producer wrote in a transaction. records: those that lie in the slice.
 
         Another epoch than the data before it in the span, and committed: what stands before it has bled. The broker
         refuses an epoch below the last one, so the earlier batches are the strays. Source: KIP-890.
@@ -82,6 +94,7 @@ class ProducerHistory:
         if producer.batches <= BLED_SAMPLE:
             producer.first_batches.append((header.base_offset, header.next_offset))
         if is_committed:
+            producer.committed_records += records
             self._committed_beyond.add(header.producer_id)
 
     def add_marker(self, header: BatchHeader, *, ends_aborted_data: bool) -> None:
@@ -90,7 +103,7 @@ class ProducerHistory:
         if producer is None:
             producer = self._producers[header.producer_id] = _Producer()
         if header.marker is Marker.ABORT:
-            self.empty_transactions += not ends_aborted_data
+            self.empty_transactions += not (ends_aborted_data or producer.committed_records)
         elif producer.epoch < 0:
             if producer.has_marker:
                 self.empty_transactions += 1
@@ -144,6 +157,9 @@ class ProducerHistory:
         ]
 
     def _end_span(self, producer: _Producer, marker: BatchHeader) -> None:
+        if marker.marker is Marker.ABORT:
+            self.hidden_aborts += producer.committed_records
+        producer.committed_records = 0
         if producer.bled:
             self._bled += [replace(batch, marker_offset=marker.base_offset) for batch in producer.bled]
             producer.bled = []

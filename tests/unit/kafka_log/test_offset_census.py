@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.kafka_log.batch_header import Marker
-from tallystick.kafka_log.fetch import OffsetNotInLog
+from tallystick.kafka_log.fetch import Fetch, OffsetNotInLog
 from tallystick.kafka_log.offset_census import LOOK_BACK_OFFSETS, OffsetProgress, take_census, with_compaction
 from tallystick.model.census_values import PartitionCensus
 from tests.unit.builders import LAW, MORE, offsets
@@ -118,6 +118,35 @@ def test_a_marker_under_a_later_epoch_decides_the_data_before_it() -> None:
     log.append(b"b", producer_id=7, epoch=4, transactional=True)
     log.end_transaction(7, COMMIT, epoch=5)
     assert counts(log, 0, 4) == {"aborted": 1, "abort_markers": 1, "committed": 1, "commit_markers": 1}
+
+
+def without_list(log: SyntheticLog) -> Fetch:
+    """A broker whose index of aborted transactions is lost (KAFKA-13727)."""
+    return lambda place, offset, read_committed: replace(log.fetch(place, offset, read_committed), aborted=())
+
+
+def hidden_abort() -> SyntheticLog:
+    """0-1 aborted, 2-3 plain, 4 their marker, 5 committed, 6 marker, 7 an ABORT of nothing."""
+    log = SyntheticLog()
+    log.append(b"a", b"b", producer_id=7, transactional=True)
+    log.append(b"x", b"y")
+    log.end_transaction(7, ABORT)
+    log.append(b"c", producer_id=7, transactional=True)
+    log.end_transaction(7, COMMIT)
+    log.end_transaction(8, ABORT)
+    return log
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, 8), (0, 1), (1, 2), (1, 4), (5, 8)])
+def test_what_a_marker_aborts_is_aborted_though_the_brokers_list_does_not_name_it(start: int, end: int) -> None:
+    """The marker may stand after the slice; only its records in the slice are counted."""
+    log = hidden_abort()
+    assert take_census(without_list(log), offsets(start, end)) == census(log, start, end)
+
+
+def test_an_abort_of_a_listed_transaction_and_one_of_nothing_hide_nothing() -> None:
+    taken = census(hidden_abort(), 0, 8)
+    assert (taken.committed, taken.aborted, taken.empty_transactions) == (1, 2, 1)
 
 
 def test_a_marker_without_data_is_counted_as_a_marker() -> None:
