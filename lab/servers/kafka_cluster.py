@@ -5,7 +5,7 @@ the first alone is a controller too. Controllers need a majority, so of three wi
 leader moves, no replica leaves. While the first is the only one, the others may both go.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from lab.services.kafka_clients import new_admin
 from lab.services.raw_producer import open_raw_admin
 
 BROKERS_MAX = 3
+NO_SETTINGS: Mapping[str, str] = {}
 
 _TIMEOUT_SECONDS = 30.0
 _PREFERRED = 0  # of two kinds of leader election: the first of the replicas leads
@@ -110,13 +111,21 @@ class Cluster:
         process.wait_until(lambda: condition(_described(admin, place)), what=f"leader and replicas of {place}")
 
 
-def new_cluster(folder: Path, *, brokers: int, jars: Path = DEFAULT_JARS, controllers: int = BROKERS_MAX) -> Cluster:
+def new_cluster(
+    folder: Path,
+    *,
+    brokers: int,
+    jars: Path = DEFAULT_JARS,
+    controllers: int = BROKERS_MAX,
+    settings: Mapping[str, str] = NO_SETTINGS,
+) -> Cluster:
     """Give one node, or three that know each other, on data below `folder`. Nothing is started.
 
-    controllers: so many of three are controllers too, the first ones.
+    controllers: so many of three are controllers too, the first ones. settings: beside the lab's own.
     """
     if brokers == 1:
-        return Cluster((Broker(folder / broker_name(1), proxied_port=free_port(), jars=jars),))
+        alone = {**replication(1, in_sync_min=1), **settings}
+        return Cluster((Broker(folder / broker_name(1), proxied_port=free_port(), jars=jars, settings=alone),))
     if brokers != BROKERS_MAX:
         raise ValueError(f"brokers: expected 1 or {BROKERS_MAX}, got {brokers}")
     nodes = [
@@ -126,7 +135,7 @@ def new_cluster(folder: Path, *, brokers: int, jars: Path = DEFAULT_JARS, contro
             jars=jars,
             node_id=node_id,
             heap_megabytes=_HEAP_MEGABYTES,
-            settings=_THREE_NODES,
+            settings={**_THREE_NODES, **settings},
             is_controller=node_id <= controllers,
         )
         for node_id in range(1, brokers + 1)

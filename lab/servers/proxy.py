@@ -1,9 +1,10 @@
-"""A TCP proxy in front of the brokers that loses one acknowledgement, or one request, on request.
+"""A TCP proxy in front of the brokers that loses one acknowledgement or one request, or stalls, on request.
 
 Armed for a client id, it lets that client's next request of a kind (a Produce, unless told otherwise) through, waits
 for the broker's answer, swallows the answer and cuts both connections: the write really happened, and its writer cannot
 know. Or it swallows the request, and cuts once the one behind it was answered: what was sent first, and is sent again,
-comes second. All else passes unchanged.
+comes second. Or the connection stalls with the request in it: the rest stays unread, as in a network that stands still,
+until it is told how the stall ends. All else passes unchanged.
 Runs as a process of its own (`python -m lab.servers.proxy`); any process steers it through `ProxyControl`.
 
 Does not look into records. A request with acks=0 has no answer, so arming does nothing for it.
@@ -36,15 +37,28 @@ class Request(IntEnum):
 
     PRODUCE = 0
     INIT_PRODUCER_ID = 22
+    ADD_PARTITIONS_TO_TXN = 24  # may stall, and is never lost
     END_TXN = 26
     WRITE_TXN_MARKERS = 27
 
 
+_MAY_BE_LOST = (Request.PRODUCE, Request.INIT_PRODUCER_ID, Request.END_TXN, Request.WRITE_TXN_MARKERS)
+
+
 class Loss(StrEnum):
-    """What of a request is lost on the way."""
+    """What of a request is lost on the way; stall: its time."""
 
     ANSWER = "answer"
     REQUEST = "request"
+    STALL = "stall"
+
+
+class StallEnd(StrEnum):
+    """How a connection that stood still goes on. last: with this request, and what stands behind it is lost."""
+
+    PASS = "pass"
+    LAST = "last"
+    CUT = "cut"
 
 
 @dataclass(frozen=True)
@@ -78,6 +92,10 @@ class ProxyControl:
             what=f"lost {loss} to a {request.name} of {client_id}",
             deadline_seconds=deadline_seconds,
         )
+
+    def end_stall(self, client_id: str, end: StallEnd) -> None:
+        """Let the connection of this client id that stands still go on, or cut it. One of them stalls at a time."""
+        self._ask({"end_stall": client_id, "end": end})
 
     def _ask(self, question: dict[str, object]) -> dict[str, int]:
         place = (_LOCALHOST, self.control_port)
@@ -122,12 +140,21 @@ class _Losses:
 
     armed: Counter[_Target] = field(default_factory=Counter)
     fired: Counter[_Target] = field(default_factory=Counter)
+    stalls: dict[str, asyncio.Future[StallEnd]] = field(default_factory=dict)  # by client id
 
     def take(self, target: _Target) -> bool:
         if self.armed[target] == 0:
             return False
         self.armed[target] -= 1
         return True
+
+    async def stand_still(self, api_key: int, client_id: str) -> StallEnd:
+        """Return at once, or, where a stall is due, once somebody has said how it ends."""
+        if not self.take((Loss.STALL, api_key, client_id)):
+            return StallEnd.PASS
+        self.stalls[client_id] = asyncio.get_running_loop().create_future()
+        self.fired[Loss.STALL, api_key, client_id] += 1
+        return await self.stalls[client_id]
 
 
 @dataclass
@@ -153,20 +180,34 @@ class _Relay:
 
     async def _requests(self) -> None:
         while True:
-            frame = await _read_frame(self.client[0])
-            api_key, _, correlation_id, length = struct.unpack_from(">hhih", frame, 4)
-            if api_key in tuple(Request) and length > 0:
-                client_id = frame[14 : 14 + length].decode()
-                if self.overtaking and self.overtaker is None:
-                    self.overtaker = correlation_id
-                elif self.losses.take((Loss.REQUEST, api_key, client_id)):
-                    self.overtaking = True
-                    self.losses.fired[Loss.REQUEST, api_key, client_id] += 1
-                    continue
-                elif self.losses.take((Loss.ANSWER, api_key, client_id)):
-                    self.doomed[correlation_id] = (Loss.ANSWER, api_key, client_id)
+            head = await _read_head(self.client[0])
+            api_key, _, correlation_id, length = struct.unpack_from(">hhih", head, 4)
+            client_id = head[14 : 14 + length].decode() if length > 0 else ""
+            end = await self.losses.stand_still(api_key, client_id)
+            if end is StallEnd.CUT:
+                return
+            frame = head + await self.client[0].readexactly(4 + int.from_bytes(head[:4], "big") - len(head))
+            if self._is_lost(api_key, client_id, correlation_id):
+                continue
             self.broker[1].write(frame)
             await self.broker[1].drain()
+            if end is StallEnd.LAST:
+                self.overtaker = correlation_id
+                await asyncio.get_running_loop().create_future()  # until its answer ends this relay
+
+    def _is_lost(self, api_key: int, client_id: str, correlation_id: int) -> bool:
+        """Whether this request is swallowed; notes it where its answer will be."""
+        if api_key not in _MAY_BE_LOST or not client_id:
+            return False
+        if self.overtaking and self.overtaker is None:
+            self.overtaker = correlation_id
+        elif self.losses.take((Loss.REQUEST, api_key, client_id)):
+            self.overtaking = True
+            self.losses.fired[Loss.REQUEST, api_key, client_id] += 1
+            return True
+        elif self.losses.take((Loss.ANSWER, api_key, client_id)):
+            self.doomed[correlation_id] = (Loss.ANSWER, api_key, client_id)
+        return False
 
     async def _answers(self) -> None:
         while True:
@@ -185,6 +226,13 @@ async def _read_frame(reader: asyncio.StreamReader) -> bytes:
     """Read one Kafka frame: four bytes of length, then that many bytes."""
     head = await reader.readexactly(4)
     return head + await reader.readexactly(int.from_bytes(head, "big"))
+
+
+async def _read_head(reader: asyncio.StreamReader) -> bytes:
+    """Read a request's frame up to the end of its client id; the rest stays where it is."""
+    head = await reader.readexactly(14)
+    length = int.from_bytes(head[12:], "big", signed=True)
+    return head + await reader.readexactly(max(length, 0))
 
 
 async def _serve(control_port: int, ways: Sequence[tuple[int, int]]) -> None:
@@ -216,6 +264,9 @@ async def _serve(control_port: int, ways: Sequence[tuple[int, int]]) -> None:
 
 
 def _answer(question: dict[str, Any], losses: _Losses) -> dict[str, int]:
+    if "end_stall" in question:
+        losses.stalls.pop(question["end_stall"]).set_result(StallEnd(question["end"]))
+        return {}
     loss, request = Loss(question["loss"]), int(question["request"])
     if "arm" in question:
         target = (loss, request, question["arm"])

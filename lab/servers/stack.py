@@ -11,14 +11,14 @@ import json
 import shutil
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from lab.servers import process
 from lab.servers.broker import DEFAULT_JARS, Broker
-from lab.servers.kafka_cluster import BROKERS_MAX, Cluster, broker_name, new_cluster
+from lab.servers.kafka_cluster import BROKERS_MAX, NO_SETTINGS, Cluster, broker_name, new_cluster
 from lab.servers.postgres import (
     AIRFLOW_DATABASE,
     LEDGER_DATABASE,
@@ -80,18 +80,23 @@ class LabStack(LabAddresses):
 
 @contextmanager
 def start_stack(
-    folder: Path, *, jars: Path = DEFAULT_JARS, brokers: int = 1, controllers: int = BROKERS_MAX
+    folder: Path,
+    *,
+    jars: Path = DEFAULT_JARS,
+    brokers: int = 1,
+    controllers: int = BROKERS_MAX,
+    broker_settings: Mapping[str, str] = NO_SETTINGS,
 ) -> Iterator[LabStack]:
     """Run the servers on data in `folder`; all are stopped when the block ends, however it ends.
 
-    controllers: of three brokers, so many are controllers too.
+    controllers: of three brokers, so many are controllers too. broker_settings: beside the lab's own.
     """
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as cleanup:
         cleanup.enter_context(_only_stack_in(folder))
         _clear(folder)
-        cluster = new_cluster(folder, brokers=brokers, jars=jars, controllers=controllers)
+        cluster = new_cluster(folder, brokers=brokers, jars=jars, controllers=controllers, settings=broker_settings)
         proxy = Proxy(folder / "proxy.log", {each.proxied_port: each.upstream_port for each in cluster.brokers})
         ledger_server = PostgresServer(folder / "ledger", fsync=True)
         store_server = PostgresServer(folder / "store", fsync=False)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
+from typing import Any
 
 from lab.servers import process
 from lab.servers.broker import DEFAULT_JARS, java_command
@@ -26,34 +27,21 @@ class JavaProducerFailed(RuntimeError):
 
 
 @dataclass(frozen=True)
-class JavaProducer:
-    """One transactional producer. Every call returns once it is done."""
+class JavaChild:
+    """A Java program that is told by JSON lines what to do, and answers each with a line."""
 
     child: "subprocess.Popen[bytes]"
     log: Path
     answers: "SimpleQueue[bytes]"
 
-    def begin(self) -> None:
-        self._ask(do="begin")
-
-    def send(self, place: Partition, *, key: str, value: str, headers: Mapping[str, str]) -> int:
-        """Write one record of the open transaction; give its offset."""
-        fields = {"topic": place[0], "partition": place[1], "key": key, "value": value, "headers": dict(headers)}
-        return int(self._ask(do="send", **fields)["kafka_offset"])
-
-    def commit(self) -> None:
-        self._ask(do="commit")
-
-    def abort(self) -> None:
-        self._ask(do="abort")
-
-    def _ask(self, **command: object) -> dict[str, int]:
+    def ask(self, **command: object) -> dict[str, Any]:
+        """Say what to do, and wait for the answer. Raises JavaProducerFailed."""
         assert self.child.stdin is not None
         self.child.stdin.write(json.dumps(command).encode() + b"\n")
         self.child.stdin.flush()
         return self.read_answer()
 
-    def read_answer(self) -> dict[str, int]:
+    def read_answer(self) -> dict[str, Any]:
         """Wait for the next answer. Raises JavaProducerFailed."""
         try:
             line = self.answers.get(timeout=_TIMEOUT_SECONDS)
@@ -62,8 +50,29 @@ class JavaProducer:
         if not line:
             log = self.log.read_text(errors="replace")[-2000:] if self.log.exists() else "no log"
             raise JavaProducerFailed(f"no answer of the Java producer\n{log}")
-        answer: dict[str, int] = json.loads(line)
+        answer: dict[str, Any] = json.loads(line)
         return answer
+
+
+@dataclass(frozen=True)
+class JavaProducer:
+    """One transactional producer. Every call returns once it is done."""
+
+    java: JavaChild
+
+    def begin(self) -> None:
+        self.java.ask(do="begin")
+
+    def send(self, place: Partition, *, key: str, value: str, headers: Mapping[str, str]) -> int:
+        """Write one record of the open transaction; give its offset."""
+        fields = {"topic": place[0], "partition": place[1], "key": key, "value": value, "headers": dict(headers)}
+        return int(self.java.ask(do="send", **fields)["kafka_offset"])
+
+    def commit(self) -> None:
+        self.java.ask(do="commit")
+
+    def abort(self) -> None:
+        self.java.ask(do="abort")
 
 
 @contextmanager
@@ -71,14 +80,21 @@ def open_java_producer(
     bootstrap_servers: str, transactional_id: str, *, log: Path, jars: Path = DEFAULT_JARS
 ) -> Iterator[JavaProducer]:
     """Start the producer and return once it has its producer id; it ends with the block, and aborts what is open."""
-    argv = [*java_command(jars), str(_SOURCE), bootstrap_servers, transactional_id]
+    with open_java_child(_SOURCE, bootstrap_servers, transactional_id, log=log, jars=jars) as java:
+        yield JavaProducer(java)
+
+
+@contextmanager
+def open_java_child(source: Path, *arguments: str, log: Path, jars: Path) -> Iterator[JavaChild]:
+    """Compile and start a program, and return once it has said that it is open; it ends with the block."""
+    argv = [*java_command(jars), str(source), *arguments]
     child = process.spawn(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, log=log)
     answers: SimpleQueue[bytes] = SimpleQueue()
     Thread(target=_read, args=(child, answers), daemon=True).start()
-    producer = JavaProducer(child, log, answers)
+    java = JavaChild(child, log, answers)
     try:
-        producer.read_answer()
-        yield producer
+        java.read_answer()
+        yield java
     finally:
         assert child.stdin is not None
         child.stdin.close()

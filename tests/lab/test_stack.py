@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from lab.servers.process import REPOSITORY, port_answers, wait_until
+from lab.servers.proxy import Loss, StallEnd
 from lab.servers.stack import FolderInUse, LabStack, read_addresses, start_stack
 
 pytestmark = pytest.mark.stack
@@ -73,6 +74,34 @@ def test_the_proxy_loses_one_acknowledgement_of_a_write_that_happened(lab_stack:
     assert _end_offset(lab_stack, "acks") == 4
 
 
+@pytest.mark.parametrize(
+    ("end", "patience_seconds", "is_acknowledged", "written"),
+    [(StallEnd.PASS, 30.0, True, 2), (StallEnd.LAST, 1.0, False, 2), (StallEnd.CUT, 30.0, False, 1)],
+    ids=["goes on", "comes late, its writer gone", "is lost"],
+)
+def test_a_request_stands_still_until_the_proxy_is_told_what_becomes_of_it(
+    lab_stack: LabStack, end: StallEnd, patience_seconds: float, is_acknowledged: bool, written: int
+) -> None:
+    topic, client_id = f"stall-{end}", f"stall-writer-{end}"
+    admin = AdminClient({"bootstrap.servers": lab_stack.bootstrap_servers})
+    admin.create_topics([NewTopic(topic, num_partitions=1)])[topic].result(30)
+    assert _produce(lab_stack, client_id="stall-first", retries=10, topic=topic) == [None]
+    lab_stack.proxy.arm(client_id, loss=Loss.STALL)
+    outcome: list[object] = []
+    producer = _producer(lab_stack, client_id, patience_seconds=patience_seconds)
+    producer.produce(topic, b"x", on_delivery=lambda error, _: outcome.append(error))
+    producer.poll(0)
+    lab_stack.proxy.wait_fired(client_id, 1, loss=Loss.STALL)
+    if end is StallEnd.LAST:
+        producer.flush(20)
+        assert len(outcome) == 1
+    assert _end_offset(lab_stack, topic) == 1
+    lab_stack.proxy.end_stall(client_id, end)
+    producer.flush(20)
+    assert [error is None for error in outcome] == [is_acknowledged]
+    wait_until(lambda: _end_offset(lab_stack, topic) == written, what=f"{written} records in {topic}")
+
+
 def test_nothing_is_left_after_the_block_or_an_error_in_it(lab_folder: Path) -> None:
     others = set(psutil.Process().children(recursive=True))
     family: set[psutil.Process] = set()
@@ -130,19 +159,24 @@ def test_nothing_is_left_of_a_round_that_is_cut_short(lab_folder: Path, number: 
     wait_until(lambda: not [m for m in family if m.is_running()], what="the children's end", deadline_seconds=20)
 
 
-def _produce(stack: LabStack, *, client_id: str, retries: int = 0) -> list[object]:
+def _produce(stack: LabStack, *, client_id: str, retries: int = 0, topic: str = "acks") -> list[object]:
     outcome: list[object] = []
-    producer = Producer(
+    producer = _producer(stack, client_id, retries=retries)
+    producer.produce(topic, b"x", on_delivery=lambda error, _: outcome.append(error))
+    producer.flush(20)
+    return outcome
+
+
+def _producer(stack: LabStack, client_id: str, *, retries: int = 0, patience_seconds: float = 300.0) -> Producer:
+    return Producer(
         {
             "bootstrap.servers": stack.proxied_bootstrap_servers,
             "client.id": client_id,
             "message.send.max.retries": retries,
+            "message.timeout.ms": int(patience_seconds * 1000),
             "log_level": 0,
         }
     )
-    producer.produce("acks", b"x", on_delivery=lambda error, _: outcome.append(error))
-    producer.flush(20)
-    return outcome
 
 
 def _end_offset(stack: LabStack, topic: str) -> int:
