@@ -25,7 +25,7 @@ JARS_IN = ROOT / "requirements" / "jars.in"
 JARS_LOCK = ROOT / "requirements" / "jars.lock"
 
 LOCK_HEADER = """\
-# Every jar and its sha256. Made from jars.in by `make lock`; do not edit.
+# Every jar and its sha256. Made from {listed} by `make lock`; do not edit.
 # configuration group:artifact:version sha256
 """
 
@@ -109,16 +109,21 @@ def remove_strangers(folder: Path, wanted: list[LockedJar]) -> None:
                 jar.unlink()
 
 
-def lock(*, ivy: Path) -> list[LockedJar]:
-    """Resolve jars.in with all dependencies and return the lock, sorted."""
+def lock(listed: Path, *, ivy: Path) -> list[LockedJar]:
+    """Resolve a list of jars with all dependencies and return the lock, sorted."""
     with tempfile.TemporaryDirectory(prefix="jars-lock-") as work:
-        log = run_ivy(Path(work), ivy=ivy, wanted=read_wanted(JARS_IN), walk_poms=True)
+        log = run_ivy(Path(work), ivy=ivy, wanted=read_wanted(listed), walk_poms=True)
         by_path = {}
         for group, artifact, version in re.findall(r"\[SUCCESSFUL \] (\S+?)#(\S+?);(\S+?)!", log):
             by_path[f"{artifact}-{version}.jar"] = (group, artifact, version)
         files = sorted((Path(work) / "jars").glob("*/*.jar"))
         locked = [LockedJar(file.parent.name, by_path[file.name], sha256_of(file)) for file in files]
     return sorted(locked, key=lambda jar: (jar.configuration, jar.coordinates))
+
+
+def lock_text(listed: Path, locked: list[LockedJar]) -> str:
+    """Write a lock as its file holds it."""
+    return LOCK_HEADER.format(listed=listed.name) + "".join(f"{jar.line}\n" for jar in locked)
 
 
 def run_ivy(work: Path, *, ivy: Path, wanted: list[WantedJar], walk_poms: bool) -> str:
@@ -232,8 +237,8 @@ def main(arguments: list[str]) -> int:
             raise SetupRefused("Java: none found on PATH or in JAVA_HOME")
         ivy = ivy_of(site_packages_of_pyspark())
         if arguments == ["lock"]:
-            locked = lock(ivy=ivy)
-            JARS_LOCK.write_text(LOCK_HEADER + "".join(f"{jar.line}\n" for jar in locked))
+            locked = lock(JARS_IN, ivy=ivy)
+            JARS_LOCK.write_text(lock_text(JARS_IN, locked))
             print(f"requirements/jars.lock: {len(locked)} jars")
         elif arguments[:1] == ["fetch"] and len(arguments) in (2, 3):
             locked = read_lock(JARS_LOCK)

@@ -31,7 +31,10 @@ def main(arguments: list[str]) -> int:
         subprocess.run(command, cwd=ROOT, check=True)
         pins = re.findall(r"^[a-z0-9].*==", (ROOT / lock).read_text(), flags=re.MULTILINE)
         print(f"{lock}: {len(pins)} packages")
-    return subprocess.run([sys.executable, "setup/jars.py", "lock"], cwd=ROOT, check=False).returncode
+    for program in ("setup/jars.py", "setup/old_jars.py"):
+        if code := subprocess.run([sys.executable, program, "lock"], cwd=ROOT, check=False).returncode:
+            return code
+    return 0
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import pytest
 from jars import read_lock, read_wanted
 
 REQUIREMENTS = Path(__file__).parents[2] / "requirements"
+JAR_LISTS = ["jars", "old_jars"]
 PYTHON_LOCKS = ["uv.lock", "dev.lock", "runtime.lock", "docs.lock", "fuzz.lock"]
 
 
@@ -55,16 +56,24 @@ def test_the_spark_kafka_jar_is_of_the_installed_spark() -> None:
     assert version == pins("runtime.lock")["pyspark"]
 
 
-def test_every_listed_jar_is_locked_and_no_spark_jar_came_along() -> None:
-    locked = {(jar.configuration, jar.coordinates) for jar in read_lock(REQUIREMENTS / "jars.lock")}
-    wanted = {(jar.configuration, jar.coordinates) for jar in read_wanted(REQUIREMENTS / "jars.in")}
+@pytest.mark.parametrize("listed", JAR_LISTS)
+def test_every_listed_jar_is_locked_and_no_spark_jar_came_along(listed: str) -> None:
+    locked = {(jar.configuration, jar.coordinates) for jar in read_lock(REQUIREMENTS / f"{listed}.lock")}
+    wanted = {(jar.configuration, jar.coordinates) for jar in read_wanted(REQUIREMENTS / f"{listed}.in")}
     assert wanted - locked == set()
     assert {jar for jar in locked - wanted if jar[0] == "spark"} == set()
 
 
-def test_no_configuration_holds_two_versions_of_one_jar() -> None:
-    names = [(jar.configuration, jar.coordinates[:2]) for jar in read_lock(REQUIREMENTS / "jars.lock")]
+@pytest.mark.parametrize("listed", JAR_LISTS)
+def test_no_configuration_holds_two_versions_of_one_jar(listed: str) -> None:
+    names = [(jar.configuration, jar.coordinates[:2]) for jar in read_lock(REQUIREMENTS / f"{listed}.lock")]
     assert sorted(set(names)) == sorted(names)
+
+
+def test_what_runs_and_what_is_old_lie_in_no_folder_together() -> None:
+    """Setup fetches the first list into .jars; the second is fetched by `make natural` alone."""
+    folders = [{jar.configuration for jar in read_lock(REQUIREMENTS / f"{listed}.lock")} for listed in JAR_LISTS]
+    assert folders[0] & folders[1] == set()
 
 
 def spark_jars() -> list[tuple[str, str, str]]:
