@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock audit sbom pin-images routes demo lab lab-long soak simulate backfill long-history crash model fuzz relay cluster up down browser-setup promtool-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages clean
+.PHONY: help setup lock audit sbom pin-images routes demo lab lab-long soak simulate backfill long-history crash model fuzz natural relay cluster up down browser-setup promtool-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -59,6 +59,10 @@ model: setup ## Explore every state that crashes and others can bring a repair t
 fuzz: setup ## Fuzz what others write: batches, events, headers, progress, files, rows (SECONDS=600 for each)
 	@$(BIN)/python setup/fuzzer.py
 	$(BIN)/python -m tests.fuzz.main --seconds $(or $(SECONDS),600)
+
+natural: setup ## Let old Kafkas make the faults that nobody plants, and have each judged, table in build/natural.json (SEED=1)
+	@$(BIN)/python setup/old_jars.py
+	$(BIN)/python -m lab.natural.main --seed $(or $(SEED),1)
 
 relay: setup ## Update rows while they are read; no window may break or be tried again (WINDOWS=50)
 	RELAY_WINDOWS=$(or $(WINDOWS),50) $(PYTEST) tests/stack/test_relay.py
