@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock audit sbom pin-images routes demo lab lab-long soak simulate backfill long-history crash model fuzz natural relay cluster up down browser-setup promtool-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages clean
+.PHONY: help setup lock audit sbom pin-images routes demo lab lab-long soak simulate replay backfill long-history crash model fuzz natural relay cluster up down browser-setup promtool-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -49,6 +49,9 @@ long-history: setup ## Compare run 10 with the last run of a year of windows (WI
 
 simulate: setup ## Play schedules in a simulated world around the real code, figures in build/simulate.json (SCHEDULES=1000 SEED=1 LIMIT=seconds)
 	$(BIN)/python -m tests.simulator.simulate --schedules $(or $(SCHEDULES),1000) --seed $(or $(SEED),1) $(if $(LIMIT),--seconds $(LIMIT))
+
+replay: setup ## Play a sample of these schedules again on real servers, which must say the same (SCHEDULES=20 SEED=1 LIMIT=seconds)
+	$(BIN)/python -m tests.simulator.replay.replay --schedules $(or $(SCHEDULES),20) --seed $(or $(SEED),1) $(if $(LIMIT),--seconds $(LIMIT))
 
 crash: setup ## Stop the compensating job at every step; each repair must take effect once (ROUNDS=200 SEED=1, or SEED=1.17)
 	$(BIN)/python -m lab.crash.main --rounds $(or $(ROUNDS),200) --seed $(or $(SEED),1)

@@ -17,20 +17,19 @@ from tallystick_spark import reconcile_app
 from tests.simulator.schedule.product import Product
 from tests.simulator.schedule.services import Services
 from tests.simulator.standins import plan_functions
-from tests.simulator.standins.run_functions import open_cut, outstanding_breaks, read_run
+from tests.simulator.standins.run_functions import list_runs, open_cut, outstanding_breaks, read_run
 from tests.simulator.world.interleaving import Killed
 
 
 @dataclass
 class People:
-    """plans: all that were drawn, oldest first."""
+    """plans: all that were drawn, oldest first. acted: what each executor that came to its end did."""
 
     services: Services
     product: Product
     plans: list[Plan] = field(default_factory=list)
+    acted: list[execute_plan.Execution] = field(default_factory=list)
     reread_differently: list[str] = field(default_factory=list)
-    fates: list[str] = field(default_factory=list)
-    """What came of each action that was to be done."""
 
     def _contract(self, b: int) -> Contract:
         """One of those that reconcile the books."""
@@ -38,10 +37,10 @@ class People:
 
     def plan(self, a: int, b: int) -> None:
         world, contract = self.services.world, self._contract(b)
-        judged = sorted(world.store.of(contract.name).verdicts)
-        if not judged or contract.compensation is None:
+        newest = list_runs(world.store, contract.name, limit=1)
+        if not newest or contract.compensation is None:
             return
-        plan = draw_plan.draw_plan(world.store, contract, world, cut_n=judged[-1], dry_run=False)
+        plan = draw_plan.draw_plan(world.store, contract, world, cut_n=newest[0].cut_n, dry_run=False)
         plan_functions.save_plan(world.store, plan, requested_by="asker")
         if plan.items:
             self.plans.append(plan)
@@ -63,7 +62,7 @@ class People:
             approver="carol",
             environment="world",
         )
-        self.fates += [str(one.fate) for one in done.outcomes]
+        self.acted.append(done)
         world.tell(f"the plan is acted on: {[f'{one.fate} {one.match_key} {one.reason}' for one in done.outcomes]}")
 
     def plan_and_act(self, a: int, b: int) -> None:
@@ -98,7 +97,7 @@ class People:
     def reread(self, a: int, b: int) -> None:
         """Read a judged cut again: the same digest, unless the log or the ledger is not what it was."""
         world, contract = self.services.world, self._contract(a)
-        judged = sorted(world.store.of(contract.name).verdicts)[1:]
+        judged = sorted(one.cut_n for one in list_runs(world.store, contract.name, limit=4) if one.cut_n)
         if not judged:
             return
         run = read_run(world.store, contract.name, judged[-1 - b % min(3, len(judged))])

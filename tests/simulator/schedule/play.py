@@ -62,12 +62,15 @@ class Play:
             contract_of(config.direction, config.slice_by, config.legs, name)
             for name in ("books", "audit")[: config.contracts]
         )
-        self.world = World(config=config, contracts=contracts)
+        self.world = self.make_world(config, contracts)
         self.services = Services(self.world)
         self.oracle = Oracle(self.world)
         self.product = Product(self.world, self._judged)
         self.people = People(self.services, self.product)
         CurrentWorld.it = self.world
+
+    def make_world(self, config: Config, contracts: tuple[Contract, ...]) -> World:
+        return World(config=config, contracts=contracts)
 
     def all(self) -> list[Violation]:
         """From the first step to the last quiet window."""
@@ -78,7 +81,7 @@ class Play:
         self.oracle.read_again(self.people.reread_differently)
         self.reached["doubt cut_closed"] = self.world.store.closed_unread()
         self.reached.update(f"refusal {one.partition(' at ')[0]}" for one in self.product.failed)
-        self.reached.update(f"action {fate}" for fate in self.people.fates)
+        self.reached.update(f"action {one.fate}" for done in self.people.acted for one in done.outcomes)
         self.reached.update(f"step {step.name}" for step in self.schedule.steps)
         return self.oracle.violations
 

@@ -16,6 +16,12 @@ from tests.simulator.world.broker import Broker, PartitionLog
 from tests.simulator.world.interleaving import Interleaving
 
 _DAY_MS = 24 * 3600 * 1000
+_BROKER_SETTINGS = BrokerSettings(
+    transaction_max_timeout_ms=900_000,
+    transactional_id_expiration_ms=7 * _DAY_MS,
+    producer_id_expiration_ms=_DAY_MS,
+    transaction_version=2,
+)
 
 
 @dataclass(kw_only=True)
@@ -25,7 +31,9 @@ class WorldAdmin:
     broker: Broker
     point: Interleaving
     down: bool = False
+    replicas: tuple[int, ...] = (1, 2, 3)
     retention_ms: int = 7 * _DAY_MS
+    broker_settings: BrokerSettings = _BROKER_SETTINGS
     compacted_topics: frozenset[str] = frozenset()
 
     def ask(self, question: str) -> None:
@@ -66,10 +74,10 @@ def read_topic_snapshot(admin: WorldAdmin, topics: Sequence[str]) -> tuple[Parti
     for topic in topics:
         if not any(log.place.topic == topic for log in logs):
             raise TopicNotFound(f"topic {topic}: the cluster has no such topic")
-    return tuple(_snapshot(log) for log in logs)
+    return tuple(_snapshot(log, admin.replicas) for log in logs)
 
 
-def _snapshot(log: PartitionLog) -> PartitionSnapshot:
+def _snapshot(log: PartitionLog, replicas: tuple[int, ...]) -> PartitionSnapshot:
     return PartitionSnapshot(
         topic=log.place.topic,
         partition=log.place.partition,
@@ -79,8 +87,8 @@ def _snapshot(log: PartitionLog) -> PartitionSnapshot:
         lso=log.lso,
         high_watermark=log.high_watermark,
         log_end=log.end,
-        replicas=(1, 2, 3),
-        in_sync=(1, 2, 3) if log.replicated is None else (1,),
+        replicas=replicas,
+        in_sync=replicas if log.replicated is None else replicas[:1],
     )
 
 
@@ -132,8 +140,8 @@ def read_topic_settings(admin: WorldAdmin, topics: Sequence[str]) -> tuple[Topic
     return tuple(
         TopicSettings(
             topic=topic,
-            replication_factor=3,
-            in_sync_replicas=1 if topic in behind else 3,
+            replication_factor=len(admin.replicas),
+            in_sync_replicas=1 if topic in behind else len(admin.replicas),
             min_insync_replicas=admin.broker.min_insync,
             unclean_leader_election=False,
             cleanup_policy=("compact",) if topic in admin.compacted_topics else ("delete",),
@@ -146,12 +154,4 @@ def read_topic_settings(admin: WorldAdmin, topics: Sequence[str]) -> tuple[Topic
 
 
 def read_broker_settings(admin: WorldAdmin) -> BrokerSettings | None:
-    return _BROKER_SETTINGS
-
-
-_BROKER_SETTINGS = BrokerSettings(
-    transaction_max_timeout_ms=300_000,
-    transactional_id_expiration_ms=7 * _DAY_MS,
-    producer_id_expiration_ms=_DAY_MS,
-    transaction_version=2,
-)
+    return admin.broker_settings

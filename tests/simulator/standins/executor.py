@@ -4,9 +4,9 @@ import json
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
-from zlib import crc32
 
 from confluent_kafka import KafkaError, KafkaException
+from kafka.partitioner.default import murmur2
 
 from tallystick.compensation.plan import CurrentRow
 from tallystick.contract.ledger import LedgerSection
@@ -67,7 +67,7 @@ class WorldProducer:
         self.world.point.reached("producer.produce")
         producer = self._mine()
         count = sum(place.topic == topic for place in self.world.broker.partitions)
-        place = TopicPartition(topic=topic, partition=crc32(key) % max(1, count))
+        place = TopicPartition(topic=topic, partition=(murmur2(key) & 0x7FFFFFFF) % max(1, count))
         record = Record(key, value, self.world.clock.now_ms, headers)
         offset = self.world.broker.write(producer, place, [record], now_ms=self.world.clock.now_ms)
         self._note(place, offset, value, dict(headers))

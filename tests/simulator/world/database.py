@@ -211,7 +211,15 @@ class Database:
         tops = (writer.levels[0].own_xid for writer in self.writers.values())
         return [xid for xid in tops if xid is not None]
 
+    def set_aside(self, name: str) -> str:
+        """What is prepared belongs to no session any more: who goes on under the name begins another transaction."""
+        aside = f"{name}, prepared as {self.writers[name].levels[0].own_xid}"
+        self.writers[aside] = self.writers.pop(name)
+        return aside
+
     def _level_with_id(self, name: str) -> Level:
+        if name in self.writers and self.writers[name].prepared:
+            self.set_aside(name)
         writer = self.writers.setdefault(name, Writer())
         for level in writer.levels:  # a parent has its id before its child
             if level.own_xid is None:
