@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.simulator.replay.record import BETWEEN_QUESTIONS, NOT_AT_WILL, NotReplayable, RecordedPlay
+from tests.simulator.replay.record import BETWEEN_QUESTIONS, KILLED, NotReplayable, RecordedPlay
 from tests.simulator.replay.replay import recorded
 from tests.simulator.replay.tape import LogsStand, PersonDid, Published, RowIn, Said, SetAside, WindowDue
 from tests.simulator.replay.told import ToldRun
@@ -55,10 +55,9 @@ def test_a_prepared_transaction_takes_no_further_row() -> None:
     ]
 
 
-@pytest.mark.parametrize("step", [*NOT_AT_WILL])
-def test_what_no_server_does_at_will_is_left_out_at_once(step: str) -> None:
-    with pytest.raises(NotReplayable, match=NOT_AT_WILL[step]):
-        played("window", "trade", step, "window")
+def test_a_run_that_is_killed_at_a_question_is_left_out() -> None:
+    with pytest.raises(NotReplayable, match=KILLED):
+        played("window", "trade", "kill", "window")
 
 
 def test_a_step_between_two_questions_is_left_out() -> None:

@@ -1,6 +1,6 @@
 """The world's two servers behave as the real ones do, in what rules rest on."""
 
-from tallystick.kafka_log.batch_header import Marker
+from tallystick.kafka_log.batch_header import Marker, read_batches
 from tallystick.kafka_log.log_walk import Outcome, walk_batches
 from tallystick.kafka_log.open_batch import is_whole, open_batch
 from tallystick.model.offsets import OffsetRange, TopicPartition
@@ -148,3 +148,24 @@ def test_a_backup_that_is_put_back_has_another_timeline_and_the_ids_of_then() ->
     database.commit("a")
     database.restore(backup)
     assert (database.timeline, database.next_xid, row_id in database.rows) == (2, 100, False)
+
+
+def test_an_epoch_moves_with_each_transaction_of_version_2_and_its_marker_carries_the_next() -> None:
+    assert epochs_of("app-0") == [(0, 1), (1, 2)]
+
+
+def test_an_epoch_of_version_1_stays_until_somebody_starts_again() -> None:
+    assert epochs_of("app-1") == [(0, 0), (0, 0)]
+
+
+def epochs_of(name: str) -> list[tuple[int, int]]:
+    """Two transactions: the epochs of each one's record and of its marker."""
+    broker = a_broker()
+    producer = broker.init(name, now_ms=1)
+    for n in range(2):
+        broker.write(producer, PLACE, [an_event(n)], now_ms=1)
+        broker.decide(producer, Marker.COMMIT)
+        broker.finish(producer, now_ms=1)
+    raw = b"".join(batch.raw for batch in broker.partitions[PLACE].batches)
+    epochs = [header.producer_epoch for header, _ in read_batches(raw)]
+    return list(zip(epochs[::2], epochs[1::2], strict=True))

@@ -12,7 +12,8 @@ import psycopg
 from confluent_kafka import KafkaException
 from sqlalchemy import make_url
 
-from lab.servers.postgres import LEDGER_DATABASE, LEDGER_OWNER, LEDGER_READER, PostgresServer
+from lab.servers.broker import Broker
+from lab.servers.postgres import LEDGER_DATABASE, LEDGER_READER, PostgresServer
 from lab.servers.stack import LabStack
 from tallystick.connections.connections import KafkaSettings, environment_variable
 from tallystick.contract.contract import Contract
@@ -45,19 +46,25 @@ class Difference(NamedTuple):
 class Servers:
     """What is started once. template: a migrated store that nobody connects to."""
 
-    bootstrap_servers: str
-    ledger_owner_dsn: str
-    ledger_reader_dsn: str
+    broker: Broker
+    ledger: PostgresServer
     store: PostgresServer
     template: str
     folder: Path
 
+    @property
+    def bootstrap_servers(self) -> str:
+        return self.broker.bootstrap_servers
+
+    @property
+    def ledger_reader_dsn(self) -> str:
+        return self.ledger.dsn(LEDGER_READER, LEDGER_DATABASE)
+
     @staticmethod
     def of(stack: LabStack, template: str, folder: Path) -> "Servers":
         return Servers(
-            bootstrap_servers=stack.bootstrap_servers,
-            ledger_owner_dsn=stack.ledger_server.dsn(LEDGER_OWNER, LEDGER_DATABASE),
-            ledger_reader_dsn=stack.ledger_server.dsn(LEDGER_READER, LEDGER_DATABASE),
+            broker=stack.broker,
+            ledger=stack.ledger_server,
             store=stack.store_server,
             template=template,
             folder=folder,
@@ -180,10 +187,8 @@ def _opened(played: RecordedPlay, servers: Servers, name: str) -> Iterator[Repla
     }
     with (
         open_told_store(servers.store, servers.template) as (store, clock),
-        open_log(kafka, contract.topics, config.partitions, prefix=name, beside=beside) as log,
-        open_ledger(
-            servers.ledger_owner_dsn, contract.ledger.table, name, key_is_unique=config.key_is_unique
-        ) as ledger,
+        open_log(servers.broker, contract.topics, config.partitions, prefix=name, beside=beside) as log,
+        open_ledger(servers.ledger, contract.ledger.table, name, key_is_unique=config.key_is_unique) as ledger,
     ):
         address = environment[environment_variable(contract.ledger.connection)]
         world = RealWorld(contracts=played.world.contracts, store=store, clock=clock, kafka=kafka, ledger_dsn=address)

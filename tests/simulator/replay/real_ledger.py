@@ -1,5 +1,6 @@
 """The real PostgreSQL's side of a replay: one table, and a session for each writer."""
 
+import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -8,7 +9,19 @@ from datetime import UTC, datetime
 import psycopg
 from psycopg import sql
 
-from tests.simulator.replay.tape import Entry, Rewritten, RowChanged, RowIn, RowOut, Said, SetAside
+from lab.servers.postgres import LEDGER_DATABASE, LEDGER_OWNER, PostgresServer
+from lab.servers.process import wait_until
+from tests.simulator.replay.tape import (
+    Crashed,
+    Entry,
+    Rewritten,
+    RowChanged,
+    RowIn,
+    RowOut,
+    Said,
+    SetAside,
+    SwitchedOver,
+)
 
 _TABLE = """
 CREATE TABLE {table} (
@@ -24,11 +37,10 @@ VALUES (%s, %s, %s, %s, %s, %s, %s{value})"""
 
 @dataclass
 class RealLedger:
-    """admin: in autocommit. sessions: of writers. prepared: names of transactions that belong to no session now."""
+    """sessions: of writers. prepared: names of transactions that belong to no session now."""
 
-    dsn: str
+    server: PostgresServer
     table: sql.Identifier
-    admin: psycopg.Connection
     prefix: str
     sessions: dict[str, psycopg.Connection] = field(default_factory=dict)
     savepoints: dict[str, int] = field(default_factory=dict)
@@ -52,10 +64,39 @@ class RealLedger:
                 self.prepared[aside] = self.prepared.pop(writer)
             case Rewritten():
                 rewrite = "ALTER TABLE {} ALTER COLUMN amount_minor TYPE bigint USING amount_minor + 0"
-                self.admin.execute(sql.SQL(rewrite).format(self.table))
+                self.say_alone(sql.SQL(rewrite).format(self.table))
+            case Crashed():
+                self.server.kill()
+                self._start_again()
+            case SwitchedOver():
+                self._switch_over()
             case _:
                 return False
         return True
+
+    def say_alone(self, statement: sql.Composed) -> None:
+        """As the owner, in a transaction of its own."""
+        with closing(self.server.connect(LEDGER_OWNER, LEDGER_DATABASE)) as owner:
+            owner.execute(statement)
+
+    def _switch_over(self) -> None:
+        """It starts again as a standby that has all of the log, and is promoted."""
+        self.server.stop()
+        signal, folder = self.server.folder / "standby.signal", self.server.folder.stat()
+        signal.touch()
+        os.chown(signal, folder.st_uid, folder.st_gid)
+        self._start_again()
+        with closing(self.server.connect()) as admin:
+            admin.execute("SELECT pg_promote()")
+            recovers = "SELECT pg_is_in_recovery()"
+            wait_until(lambda: admin.execute(recovers).fetchone() == (False,), what="the promotion")
+
+    def _start_again(self) -> None:
+        for session in self.sessions.values():
+            session.close()
+        self.sessions.clear()
+        self.savepoints.clear()
+        self.server.start()
 
     def _insert(self, entry: RowIn) -> None:
         row = entry.row
@@ -73,14 +114,15 @@ class RealLedger:
 
     def _session(self, writer: str) -> psycopg.Connection:
         if writer not in self.sessions:
-            self.sessions[writer] = psycopg.connect(self.dsn, options="-c lock_timeout=5s")
+            dsn = self.server.dsn(LEDGER_OWNER, LEDGER_DATABASE)
+            self.sessions[writer] = psycopg.connect(dsn, options="-c lock_timeout=5s")
         return self.sessions[writer]
 
     def _say(self, writer: str, word: str) -> None:
         session = self.sessions.get(writer)
         if writer in self.prepared:
             end = sql.SQL(f"{word.upper()} PREPARED {{}}").format(self.prepared.pop(writer))  # type: ignore[arg-type]
-            self.admin.execute(end)
+            self.say_alone(end)
             return
         assert session is not None
         depth = self.savepoints.get(writer, 0)
@@ -102,21 +144,20 @@ class RealLedger:
 
 
 @contextmanager
-def open_ledger(dsn: str, table: str, prefix: str, *, key_is_unique: bool) -> Iterator[RealLedger]:
+def open_ledger(server: PostgresServer, table: str, prefix: str, *, key_is_unique: bool) -> Iterator[RealLedger]:
     """The contract's table in a schema of its name; both are gone at the end, whatever is open still."""
     schema, name = table.split(".")
     whole = sql.Identifier(schema, name)
-    with closing(psycopg.connect(dsn, autocommit=True)) as admin:
-        admin.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
-        admin.execute(sql.SQL(_TABLE).format(table=whole))
-        unique = sql.SQL("UNIQUE" if key_is_unique else "")
-        admin.execute(sql.SQL("CREATE {} INDEX ON {} (event_id)").format(unique, whole))
-        ledger = RealLedger(dsn, whole, admin, prefix)
-        try:
-            yield ledger
-        finally:
-            for session in ledger.sessions.values():
-                session.close()
-            for prepared in ledger.prepared.values():
-                admin.execute(sql.SQL("ROLLBACK PREPARED {}").format(prepared))
-            admin.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(schema)))
+    ledger = RealLedger(server, whole, prefix)
+    ledger.say_alone(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
+    ledger.say_alone(sql.SQL(_TABLE).format(table=whole))
+    unique = sql.SQL("UNIQUE" if key_is_unique else "")
+    ledger.say_alone(sql.SQL("CREATE {} INDEX ON {} (event_id)").format(unique, whole))
+    try:
+        yield ledger
+    finally:
+        for session in ledger.sessions.values():
+            session.close()
+        for prepared in ledger.prepared.values():
+            ledger.say_alone(sql.SQL("ROLLBACK PREPARED {}").format(prepared))
+        ledger.say_alone(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(schema)))

@@ -1,6 +1,6 @@
 """The real broker's side of a replay: services' producers, retention, topics made again."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,13 +9,14 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka.admin import KafkaAdminClient
 
+from lab.servers.broker import Broker
 from lab.servers.process import NotReadyInTime, wait_until
 from tallystick.connections.connections import KafkaSettings
 from tallystick.kafka_cluster.settings import read_broker_settings
 from tallystick.kafka_log.fetch import open_admin
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tests.simulator.replay.record import BROKER_SETTINGS
-from tests.simulator.replay.tape import Ended, Entry, LogEnds, LogsStand, Opened, Published, Recreated, Retained
+from tests.simulator.replay.tape import Ended, Entry, Led, LogEnds, LogsStand, Opened, Published, Recreated, Retained
 
 SECONDS = 30
 OPEN_FOR_MS = 3_600_000
@@ -36,6 +37,8 @@ class RealLog:
     prefix: str
     reader: KafkaAdminClient
     admin: AdminClient
+    restart: Callable[[], None]
+    """Stop the broker and start it again: each partition's leader is elected anew."""
     producers: dict[str | None, Producer] = field(default_factory=dict)
     in_transaction: set[str] = field(default_factory=set)
 
@@ -58,6 +61,8 @@ class RealLog:
             case Recreated(topic):
                 self.delete([topic])
                 self.create([topic])
+            case Led():
+                self.restart()
             case _:
                 return False
         return True
@@ -125,13 +130,14 @@ class RealLog:
 
 @contextmanager
 def open_log(
-    kafka: KafkaSettings, topics: tuple[str, ...], partitions: int, *, prefix: str, beside: Iterable[str]
+    broker: Broker, topics: tuple[str, ...], partitions: int, *, prefix: str, beside: Iterable[str]
 ) -> Iterator[RealLog]:
     """Topics of the contract's names; they are gone at the end, and so are those that the product has made beside."""
+    kafka = KafkaSettings({"bootstrap.servers": broker.bootstrap_servers})
     with open_admin(kafka) as reader:
         assert read_broker_settings(reader) == BROKER_SETTINGS, "the simulated broker has the lab's settings"
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
-        log = RealLog(kafka, topics, partitions, prefix, reader, admin)
+        log = RealLog(kafka, topics, partitions, prefix, reader, admin, broker.restart)
         log.create(list(topics))
         try:
             yield log

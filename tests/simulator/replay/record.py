@@ -12,7 +12,9 @@ from tallystick.kafka_log.batch_header import Marker
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import RunResult
 from tests.simulator.replay.tape import (
+    Crashed,
     Ended,
+    Led,
     LogEnds,
     LogsStand,
     Opened,
@@ -26,6 +28,7 @@ from tests.simulator.replay.tape import (
     RowOut,
     Said,
     SetAside,
+    SwitchedOver,
     Tape,
     WindowDue,
 )
@@ -49,22 +52,15 @@ BROKER_SETTINGS = BrokerSettings(
 
 SERVICES = ("app", "carrier")
 
-NOT_AT_WILL = {
-    "kill": "the run is killed at one of its questions",
-    "lead": "another leader",
-    "crash_ledger": "the ledger's server crashes",
-    "switch_over": "the ledger is switched over",
-}
-"""By step: what nobody can make one broker and one PostgreSQL do at a moment of his choice."""
-
+KILLED = "the run is killed at one of its questions"
 BETWEEN_QUESTIONS = "a step between two questions of a run"
 
 
 def left_out_at_once(schedule: Schedule) -> str | None:
     """Why a schedule cannot be replayed, where its steps say so."""
     for step in schedule.steps:
-        if step.name in NOT_AT_WILL:
-            return NOT_AT_WILL[step.name]
+        if step.name == "kill":
+            return KILLED
         if step.at:
             return BETWEEN_QUESTIONS
     return None
@@ -81,6 +77,10 @@ class RecordingBroker(Broker):
         if name.startswith(SERVICES):
             self.tape.add(Opened(name))
         return super().init(name, now_ms=now_ms)
+
+    def speaks_version_2(self, name: str) -> bool:
+        """The replay's services write with librdkafka, which does not."""
+        return False
 
     def write(self, producer: Producer, place: TopicPartition, records: Any, *, now_ms: int) -> int:
         (record,) = records
@@ -176,6 +176,14 @@ class RecordingDatabase(Database):
             self.tape.add(Rewritten())
         super().rewrite()
 
+    def crash(self) -> None:
+        self.tape.add(Crashed())
+        super().crash()
+
+    def switch_over(self) -> None:
+        self.tape.add(SwitchedOver())
+        super().switch_over()
+
 
 class NotReplayable(Exception):
     """The schedule did what nobody can make one broker and one PostgreSQL do at will."""
@@ -213,6 +221,8 @@ class RecordedPlay(Play):
     def do(self, step: Do) -> None:
         before = len(self.world.truth.losses)
         super().do(step)
+        if step.name == "lead":
+            self.tape.add(Led())
         for _, kind, place, offset in self.world.truth.losses[before:]:
             if kind == "retained" and place is not None:
                 self.tape.add(Retained(place, offset))

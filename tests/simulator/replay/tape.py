@@ -99,6 +99,18 @@ class Rewritten(NamedTuple):
     """Each row of the table gets the id of who rewrites it."""
 
 
+class Crashed(NamedTuple):
+    """The ledger's server is killed, and starts again."""
+
+
+class SwitchedOver(NamedTuple):
+    """The ledger goes on under another timeline; sessions and what they had open are gone."""
+
+
+class Led(NamedTuple):
+    """Partitions get another leader epoch."""
+
+
 class WindowDue(NamedTuple):
     """The scheduler's turn. told: what came of it, by contract and cut."""
 
@@ -127,6 +139,9 @@ Entry = (
     | Said
     | SetAside
     | Rewritten
+    | Crashed
+    | SwitchedOver
+    | Led
     | WindowDue
     | PersonDid
 )

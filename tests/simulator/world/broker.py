@@ -5,7 +5,8 @@ The facts that rules about a log rest on, and that a simpler model would hide:
 - the LSO waits for the marker to be replicated, not only to be written;
 - below the high watermark only; what a leader has and too few replicas, no consumer sees;
 - what retention takes goes as whole batches, and the log's start may be inside one;
-- a producer that comes back ends its predecessor's transaction, under a later epoch.
+- a producer that comes back ends its predecessor's transaction, under a later epoch;
+- clients of transaction.version 2 raise their epoch with each transaction, others never.
 """
 
 from bisect import bisect_left, bisect_right
@@ -219,10 +220,10 @@ class Broker:
             producer = self.producers[name] = Producer(name=name, producer_id=self.next_producer_id)
             self.next_producer_id += 1
             return producer
-        if producer.wrote:
-            producer.decided = producer.decided or Marker.ABORT
+        if producer.wrote and producer.decided is None:
+            producer.decided = Marker.ABORT
             producer.epoch += 1
-            self.finish(producer, now_ms=now_ms)
+        self.finish(producer, now_ms=now_ms)
         producer.epoch += 1
         producer.sequence = 0
         return producer
@@ -247,9 +248,16 @@ class Broker:
         )
 
     def decide(self, producer: Producer, marker: Marker) -> None:
-        """EndTxn: from now on only markers are due."""
+        """EndTxn: from now on only markers are due. By version 2 they carry the next transaction's epoch (KIP-890)."""
         if producer.wrote and producer.decided is None:
             producer.decided = marker
+            if self.speaks_version_2(producer.name):
+                producer.epoch += 1
+                producer.sequence = 0
+
+    def speaks_version_2(self, name: str) -> bool:
+        """transaction.version: the executor's client and some services keep one epoch for all their transactions."""
+        return not name.startswith("tallystick-") and not name.endswith("1")
 
     def mark_one(self, producer: Producer, *, now_ms: int) -> None:
         """One more partition gets its marker."""
@@ -260,7 +268,6 @@ class Broker:
             log.end_transaction(producer.producer_id, producer.decided, epoch=producer.epoch, timestamp_ms=now_ms)
         if not producer.wrote:
             producer.decided = None
-            producer.epoch += 1  # transactions of version 2 raise it with each one (KIP-890)
 
     def finish(self, producer: Producer, *, now_ms: int) -> None:
         """All that is due."""
