@@ -24,7 +24,7 @@ from tests.simulator.replay.real_log import LogDiffers, RealLog, open_log
 from tests.simulator.replay.real_world import RealWorld, real_functions
 from tests.simulator.replay.record import RecordedPlay
 from tests.simulator.replay.store_clock import open_told_store
-from tests.simulator.replay.tape import Moment, PersonDid, WindowDue
+from tests.simulator.replay.tape import BothSidesHold, Moment, PersonDid, WindowDue
 from tests.simulator.replay.told import ToldRun, told_of_people, told_of_run
 from tests.simulator.schedule.people_steps import People
 from tests.simulator.schedule.product import Product
@@ -120,6 +120,11 @@ class Replay:
             return entry.told, real
         if isinstance(entry, PersonDid):
             return entry.told, [self._person(entry)]
+        if isinstance(entry, BothSidesHold):
+            return [("events", *entry.events), ("rows", *entry.rows)], [
+                ("events", *self.log.events()),
+                ("rows", *self.ledger.rows()),
+            ]
         assert self.log.do(entry) or self.ledger.do(entry), entry
         return [], []
 

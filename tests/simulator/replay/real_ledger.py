@@ -74,6 +74,11 @@ class RealLedger:
                 return False
         return True
 
+    def rows(self) -> list[tuple[int, str, int]]:
+        statement = sql.SQL("SELECT entry_id, event_id, amount_minor FROM {}").format(self.table)
+        with closing(self.server.connect(LEDGER_OWNER, LEDGER_DATABASE)) as owner:
+            return sorted(owner.execute(statement).fetchall())
+
     def say_alone(self, statement: sql.Composed) -> None:
         """As the owner, in a transaction of its own."""
         with closing(self.server.connect(LEDGER_OWNER, LEDGER_DATABASE)) as owner:

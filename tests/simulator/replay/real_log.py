@@ -1,11 +1,12 @@
 """The real broker's side of a replay: services' producers, retention, topics made again."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka.admin import KafkaAdminClient
 
@@ -14,11 +15,14 @@ from lab.servers.process import NotReadyInTime, wait_until
 from tallystick.connections.connections import KafkaSettings
 from tallystick.kafka_cluster.settings import read_broker_settings
 from tallystick.kafka_log.fetch import open_admin
+from tallystick.kafka_log.record import ACTION_HEADER
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tests.simulator.replay.record import BROKER_SETTINGS
 from tests.simulator.replay.tape import Ended, Entry, Led, LogEnds, LogsStand, Opened, Published, Recreated, Retained
 
 SECONDS = 30
+POISON = b"x"
+"""The session that writes what is no event."""
 OPEN_FOR_MS = 3_600_000
 """A simulated service's transaction stays open until somebody ends it."""
 
@@ -66,6 +70,25 @@ class RealLog:
             case _:
                 return False
         return True
+
+    def events(self) -> list[Any]:
+        """As a reader of another make gets them: key, amount, and whether a repair wrote it."""
+        settings = {"group.id": self.prefix, "isolation.level": "read_committed", "enable.partition.eof": True}
+        consumer = Consumer({**self.kafka.for_confluent(), "enable.auto.commit": False, **settings})
+        places = [(topic, number) for topic in self.topics for number in range(self.partitions)]
+        consumer.assign([TopicPartition(*place, OFFSET_BEGINNING) for place in places])
+        found: list[Any] = []
+        unread = set(places)
+        while unread:
+            message = consumer.poll(SECONDS)
+            assert message is not None, f"{unread}: nothing to read"
+            if message.error():
+                unread.discard((message.topic(), message.partition()))
+            elif (headers := dict(message.headers()))["session"] != POISON:
+                said = json.loads(message.value())
+                found.append((said["event_id"], said["amount_minor"], ACTION_HEADER in headers))
+        consumer.close()
+        return sorted(found)
 
     def create(self, topics: list[str]) -> None:
         made = self.admin.create_topics([NewTopic(topic, num_partitions=self.partitions) for topic in topics])

@@ -12,6 +12,7 @@ from tallystick.kafka_log.batch_header import Marker
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import RunResult
 from tests.simulator.replay.tape import (
+    BothSidesHold,
     Crashed,
     Ended,
     Led,
@@ -200,6 +201,17 @@ class RecordedPlay(Play):
         super().__post_init__()
         self.product = RecordedProduct(self.world, self._judged, tape=self.tape, play=self)
         self.people = RecordedPeople(self.services, self.product, tape=self.tape)
+
+    def quiet_down(self) -> None:
+        super().quiet_down()
+        world, broker = self.world, self.world.broker
+        events = [
+            (fact.money.match_key, fact.money.amount_minor, fact.by == "repair")
+            for fact in world.truth.events
+            if fact.visible and fact.by != "poison" and world.truth.stands_on_log(fact, broker)
+        ]
+        rows = [(row.row_id, row.match_key, row.amount_minor) for row in world.database.rows.values()]
+        self.tape.add(BothSidesHold(sorted(events), sorted(rows)))
 
     def make_world(self, config: Config, contracts: tuple[Contract, ...]) -> World:
         clock = Clock()

@@ -117,6 +117,13 @@ class WindowDue(NamedTuple):
     told: list[Any]
 
 
+class BothSidesHold(NamedTuple):
+    """All is over. events: key, money, and whether a repair wrote it, of each that is read; rows: all there are."""
+
+    events: list[Any]
+    rows: list[Any]
+
+
 class PersonDid(NamedTuple):
     """A person's turn. told: what came of it."""
 
@@ -144,6 +151,7 @@ Entry = (
     | Led
     | WindowDue
     | PersonDid
+    | BothSidesHold
 )
 
 
