@@ -11,10 +11,12 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+from confluent_kafka import Producer
 from sqlalchemy import Engine
 
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract.contract import Contract
+from tallystick.executor.effects import publish_events
 from tallystick.kafka_log import committed_records
 from tallystick.store.breaks.write_off_store import write_off_break
 from tallystick.store.plans.plan_store import save_plan
@@ -26,6 +28,7 @@ from tests.simulator.replay.store_clock import ToldClock
 from tests.simulator.schedule import people_steps, product
 from tests.simulator.standins.executor import WorldTime
 from tests.simulator.world.broker import Broker
+from tests.simulator.world.clock import Clock
 from tests.simulator.world.interleaving import Interleaving
 from tests.simulator.world.truth import Truth
 
@@ -57,6 +60,16 @@ class RealWorld:
         self.told.append(f"{self.clock.now:%d %H:%M:%S}  {line}")
 
 
+def _producer_by(clock: Clock) -> type[Producer]:
+    class ToldProducer(Producer):
+        """The executor's client: its records have the schedule's time, since the machine's would be skewed."""
+
+        def produce(self, topic: str, *given: Any, **named: Any) -> None:
+            super().produce(topic, *given, timestamp=clock.now_ms, **named)
+
+    return ToldProducer
+
+
 def _nothing(*arguments: Any) -> None:
     pass
 
@@ -75,6 +88,7 @@ def real_functions(world: RealWorld, environment: dict[str, str]) -> Iterator[No
                 save_plan=save_plan, write_off_break=write_off_break, set_switch=set_switch
             ),
         },
+        publish_events: {"Producer": _producer_by(world.clock)},
         committed_records: {"time": WorldTime(SimpleNamespace(it=world))},
     }
     with ExitStack() as bound:

@@ -6,6 +6,7 @@ and writes build/replay.json. Exits 1 where the real servers said something else
 
 import argparse
 import json
+import logging
 import os
 import sys
 import tempfile
@@ -102,6 +103,7 @@ def story_of(seed: int, difference: Difference) -> str:
 def open_servers() -> Iterator[Servers]:
     """Broker, PostgreSQL twice, and a Spark session in this process."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # a broker that starts again is no news
     parent = REPOSITORY / "build" / "replay"
     parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=parent) as folder, start_stack(Path(folder)) as stack:
