@@ -70,15 +70,18 @@ def test_a_step_between_two_questions_is_left_out() -> None:
     [
         ((("pay", 0, 0), "hang"), "a coordinator forgets a transaction"),
         ((("pay", 0, 0), ("commit_first_slowly", 0, 0)), "markers that come one at a time"),
+        ((("pay", 0, 0), "end_on_one_partition"), "a marker on one partition alone"),
         (("fall_behind",), "replicas that fall behind"),
         (("trade", "truncate"), "a log is cut back"),
     ],
 )
 def test_what_befalls_a_log_by_itself_is_left_out_where_it_does(steps: tuple[object, ...], why: str) -> None:
     with pytest.raises(NotReplayable, match=why):
-        played("window", *steps, "window")
+        played("window", *steps, "window", legs=2)
 
 
-@pytest.mark.parametrize("steps", [("hang",), (("pay", 0, 0), ("commit_first_slowly", 0, 1)), ("truncate",)])
+@pytest.mark.parametrize(
+    "steps", [("hang",), ("end_on_one_partition",), (("pay", 0, 0), ("commit_first_slowly", 0, 1)), ("truncate",)]
+)
 def test_the_same_step_without_an_effect_leaves_nothing_out(steps: tuple[object, ...]) -> None:
     assert played("window", *steps, "window").windows > 2

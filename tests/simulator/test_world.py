@@ -158,6 +158,17 @@ def test_an_epoch_of_version_1_stays_until_somebody_starts_again() -> None:
     assert epochs_of("app-1") == [(0, 0), (0, 0)]
 
 
+def test_a_transaction_that_outlives_its_topic_is_ended_in_the_topic_made_anew() -> None:
+    broker = a_broker()
+    producer = broker.init("one", now_ms=1)
+    broker.write(producer, PLACE, [an_event(1)], now_ms=1)
+    broker.create_topic("t", 1)
+    broker.decide(producer, Marker.COMMIT)
+    broker.finish(producer, now_ms=1)
+    log = broker.partitions[PLACE]
+    assert ([batch.marker for batch in log.batches], log.lso, log.end) == ([Marker.COMMIT], 1, 1)
+
+
 def epochs_of(name: str) -> list[tuple[int, int]]:
     """Two transactions: the epochs of each one's record and of its marker."""
     broker = a_broker()

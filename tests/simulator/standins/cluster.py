@@ -17,7 +17,7 @@ from tests.simulator.world.interleaving import Interleaving
 
 _DAY_MS = 24 * 3600 * 1000
 _BROKER_SETTINGS = BrokerSettings(
-    transaction_max_timeout_ms=900_000,
+    transaction_max_timeout_ms=300_000,
     transactional_id_expiration_ms=7 * _DAY_MS,
     producer_id_expiration_ms=_DAY_MS,
     transaction_version=2,

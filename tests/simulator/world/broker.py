@@ -200,14 +200,14 @@ class Broker:
     fenced_brokers: int = 0
 
     def create_topic(self, topic: str, partitions: int) -> None:
-        """Or create it again: other id, empty logs."""
+        """Or create it again: other id, empty logs. Coordinators know topics by name: what was open in the old one has
+        its marker written to the new one.
+        """
         self.topics_made += 1
         for number in range(partitions):
             place = TopicPartition(topic=topic, partition=number)
             self.partitions[place] = PartitionLog(place=place, topic_id=f"{topic}-{self.topics_made}")
         self.partitions = dict(sorted(self.partitions.items()))
-        for producer in self.producers.values():
-            producer.wrote = [part for part in producer.wrote if part.topic != topic]
 
     def logs_of(self, topics: Iterable[str]) -> list[PartitionLog]:
         names = set(topics)
