@@ -88,7 +88,7 @@ def test_one_that_is_torn_since_is_told_beside_it_while_the_log_shows_the_older_
 
 
 @pytest.mark.parametrize(
-    ("again", "told"), [(("trade", 1, 1), []), (("redeliver", 1, 1), ["duplicate_in_topic_zombie"])]
+    ("again", "told"), [(("trade", 1, 1), []), (("redeliver", 1, 1), ["duplicate_in_topic_new_session"])]
 )
 def test_by_jdbc_the_event_of_a_late_row_is_no_duplicate_where_another_row_of_its_slice_went(
     again: tuple[object, ...], told: list[str]
