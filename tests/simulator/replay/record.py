@@ -247,16 +247,15 @@ class RecordedPlay(Play):
         return sum(len(log.batches) for log in self.world.broker.partitions.values())
 
     def _not_at_will(self) -> str | None:
-        broker, services = self.world.broker, []
-        for name, producer in broker.producers.items():
-            if name.startswith(SERVICES):
-                services.append(producer)
+        broker = self.world.broker
+        services = [one for name, one in broker.producers.items() if name.startswith(SERVICES)]
+        if self.world.admin.down:
+            return "the cluster does not answer"
         if any(one.forgotten for one in services):
             return "a coordinator forgets a transaction"
         if any(one.wrote and one.decided is not None for one in services):
             return "markers that come one at a time"
-        logs = broker.partitions
-        if any(log.replicated is not None for log in logs.values()):
+        if any(log.replicated is not None for log in broker.partitions.values()):
             return "replicas that fall behind"
         if any(kind == "truncated" for _, kind, *_ in self.world.truth.losses):
             return "a log is cut back"
