@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock audit sbom pin-images routes demo lab lab-long soak simulate replay backfill long-history crash model fuzz natural relay cluster up down browser-setup promtool-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages clean
+.PHONY: help setup lock audit sbom pin-images routes demo lab lab-long soak simulate replay backfill long-history crash model fuzz mutants natural relay cluster up down browser-setup promtool-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -67,6 +67,10 @@ natural: setup ## Let old Kafkas make the faults that nobody plants, and have ea
 	@$(BIN)/python setup/old_jars.py
 	$(BIN)/python -m lab.natural.main --seed $(or $(SEED),1)
 
+mutants: setup ## Change the rules one by one; a test must notice each change, figures in build/mutants.json (MODULES=compensation SECONDS=600 SEED=1)
+	@$(BIN)/python setup/mutator.py
+	$(BIN)/python -m tests.mutants.main --seed $(or $(SEED),1) $(if $(MODULES),--modules $(MODULES)) $(if $(SECONDS),--seconds $(SECONDS))
+
 relay: setup ## Update rows while they are read; no window may break or be tried again (WINDOWS=50)
 	RELAY_WINDOWS=$(or $(WINDOWS),50) $(PYTEST) tests/stack/test_relay.py
 
@@ -95,7 +99,7 @@ format: setup ## Sort imports and format
 test: test-unit test-alert-rules test-spark test-dags test-pages test-stack ## Run all tests, the quick ones first; a skipped test fails the run
 
 test-unit: setup ## Test the rules: no Spark, no Airflow, no broker
-	$(PYTEST) -n 2 tests/unit tests/laws tests/simulator tests/repo tests/protocol_model tests/fuzz
+	$(PYTEST) -n 2 tests/unit tests/laws tests/simulator tests/repo tests/protocol_model tests/fuzz tests/mutants
 
 test-alert-rules: promtool-setup ## Test the sample alert rules and dashboard with Prometheus's own engine, on metrics of a real run
 	$(PYTEST) -n 2 tests/prometheus

@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-LOCKS = ("requirements/dev.lock", "requirements/docs.lock", "requirements/fuzz.lock", "requirements/uv.lock")
+LOCKS = (
+    "requirements/dev.lock",
+    "requirements/docs.lock",
+    "requirements/fuzz.lock",
+    "requirements/mutants.lock",
+    "requirements/uv.lock",
+)
 """All that is installed anywhere: runtime.lock is a part of the first."""
 
 ACCEPTED: dict[str, str] = {}

@@ -16,22 +16,22 @@ FOLDER = ROOT / "build" / "fuzz" / "atheris"
 LOCK = ROOT / "requirements" / "fuzz.lock"
 
 
-def main() -> int:
-    """Install fuzz.lock, unless its stamp says that this was done."""
-    stamp, key = FOLDER / ".stamp", fingerprint(sys.version, LOCK)
+def install_beside(folder: Path, lock: Path, *, who: str) -> int:
+    """Install a lock into a folder of its own, unless its stamp says that this was done."""
+    stamp, key = folder / ".stamp", fingerprint(sys.version, lock)
     if stamp.is_file() and stamp.read_text() == key:
         return 0
-    shutil.rmtree(FOLDER, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
     python = str(ROOT / ".venv" / "bin" / "python")
     uv = [str(ROOT / ".venv" / "bin" / "uv"), "--quiet", "pip", "install", "--python", python]
     try:
-        run(*uv, "--no-deps", "--require-hashes", "--target", str(FOLDER), "-r", str(LOCK))
+        run(*uv, "--no-deps", "--require-hashes", "--target", str(folder), "-r", str(lock))
     except StepFailed as failed:
-        print(f"fuzz: {failed}", file=sys.stderr)
+        print(f"{who}: {failed}", file=sys.stderr)
         return 1
     stamp.write_text(key)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(install_beside(FOLDER, LOCK, who="fuzz"))

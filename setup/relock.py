@@ -14,20 +14,21 @@ ROOT = Path(__file__).resolve().parent.parent
 
 COMPILE = "uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header"
 LOCKS = (
-    # lock, its list, and what it must agree with: the image runs what the tests ran
+    # lock, its list, and options: the image runs what the tests ran; mutmut is a program, of which we import one module
     ("requirements/uv.lock", "requirements/uv.in", ()),
     ("requirements/dev.lock", "requirements/dev.in", ()),
     ("requirements/runtime.lock", "requirements/runtime.in", ("-c", "requirements/dev.lock")),
     ("requirements/docs.lock", "requirements/docs.in", ()),
     ("requirements/fuzz.lock", "requirements/fuzz.in", ()),
+    ("requirements/mutants.lock", "requirements/mutants.in", ("--no-deps",)),
 )
 
 
 def main(arguments: list[str]) -> int:
     """Make every lock; stop at the first that cannot be made."""
     uv, *options = COMPILE.split()
-    for lock, source, agrees_with in LOCKS:
-        command = [str(ROOT / ".venv" / "bin" / uv), *options, *arguments, "-o", lock, *agrees_with, source]
+    for lock, source, rest in LOCKS:
+        command = [str(ROOT / ".venv" / "bin" / uv), *options, *arguments, "-o", lock, *rest, source]
         subprocess.run(command, cwd=ROOT, check=True)
         pins = re.findall(r"^[a-z0-9].*==", (ROOT / lock).read_text(), flags=re.MULTILINE)
         print(f"{lock}: {len(pins)} packages")

@@ -8,7 +8,7 @@ from jars import read_lock, read_wanted
 
 REQUIREMENTS = Path(__file__).parents[2] / "requirements"
 JAR_LISTS = ["jars", "old_jars"]
-PYTHON_LOCKS = ["uv.lock", "dev.lock", "runtime.lock", "docs.lock", "fuzz.lock"]
+PYTHON_LOCKS = ["uv.lock", "dev.lock", "runtime.lock", "docs.lock", "fuzz.lock", "mutants.lock"]
 
 
 def pins(lock: str) -> dict[str, str]:
@@ -37,7 +37,7 @@ def test_a_pin_without_a_hash_is_noticed() -> None:
     assert pins_without_hash("a==1 \\\n    --hash=sha256:00\nb==2\n") == ["b==2"]
 
 
-@pytest.mark.parametrize("listed", ["uv", "runtime", "dev", "docs", "fuzz"])
+@pytest.mark.parametrize("listed", ["uv", "runtime", "dev", "docs", "fuzz", "mutants"])
 def test_every_listed_version_is_the_locked_one(listed: str) -> None:
     wanted = re.findall(
         r"^([a-z0-9-]+)(?:\[.*\])?==(\S+)", (REQUIREMENTS / f"{listed}.in").read_text(), flags=re.MULTILINE

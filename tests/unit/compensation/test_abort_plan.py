@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tallystick.compensation import plan_text
-from tallystick.compensation.abort_plan import AbortItem, why_too_young
+from tallystick.compensation.abort_plan import AbortItem, abort_words, why_too_young
 from tallystick.compensation.approval_rules import refuse_too_few_people
 from tallystick.compensation.caps import refuse_over_caps
 from tallystick.compensation.plan import CapsExceeded, DailyUsage, OnePersonOnly, Plan, PlanContext
@@ -87,6 +87,16 @@ def test_what_speaks_against_it_is_told(around: ClusterState, reason: str) -> No
     assert "Left out: 1 hanging transaction." in describe_plan(plan)
 
 
+@pytest.mark.parametrize(
+    ("epoch", "told"), [(-1, "no coordinator"), (0, "coordinator epoch 0"), (7, "coordinator epoch 7")]
+)
+def test_whoever_approves_reads_whether_a_coordinator_knew_it(epoch: int, told: str) -> None:
+    around = replace(AROUND, open_transactions=(replace(HANGING, coordinator_epoch=epoch),))
+    (item,) = planned(around).aborts
+    assert item.transactional_id == HANGING.transactional_id
+    assert f"producer 4001, epoch 3, {told}; first seen" in abort_words(item)
+
+
 def test_one_on_a_topic_of_no_leg_is_left_to_its_owner() -> None:
     part = TopicPartition(topic="billing.requests", partition=0)
     moved = {
@@ -121,6 +131,11 @@ def test_evidence_that_is_not_clean_ends_nothing() -> None:
     assert reasons(plan) == ["the run's evidence is not clean: log_truncated"]
 
 
+def test_without_a_newest_run_nobody_has_seen_it_since() -> None:
+    plan = make_plan(contract(**ABORTS), run(), (), around=PlanContext(planned=AROUND))
+    assert reasons(plan) == ["the newest run does not find it any more"]
+
+
 def test_the_doubt_that_it_raises_itself_does_not_stop_it() -> None:
     stood = PlanContext(planned=AROUND, newest=AROUND)
     assert len(make_plan(contract(**ABORTS), run(Doubt.HANGING_TRANSACTION), (), around=stood).aborts) == 1
@@ -133,6 +148,10 @@ def test_it_takes_its_place_under_the_caps_before_the_breaks() -> None:
     roomy = make_plan(contract(**ABORTS, max_amount_minor={"EUR": 1_100}), run(), [candidate("a")], around=stood)
     assert (len(roomy.aborts), len(roomy.items), roomy.moved_minor) == (1, 1, {"EUR": 1_100})
     assert [action.action_id for action in roomy.actions] == [roomy.aborts[0].action_id, roomy.items[0].action_id]
+    assert describe_plan(roomy).count("| a | billing.payouts | 1.00 EUR |") == 1
+    assert "Nothing is to be published." not in describe_plan(planned())
+    with pytest.raises(CapsExceeded, match=f"break {roomy.items[0].break_id}: over the cap on the number of events"):
+        refuse_over_caps(contract(**ABORTS, max_items=1), roomy)
     daily = make_plan(contract(**ABORTS, max_items_per_day=1), run(), (), around=stood, spent=DailyUsage(items=1))
     assert reasons(daily) == ["over the day's cap on the number of events"]
 
@@ -180,6 +199,7 @@ def test_one_transaction_has_one_action_for_ever_and_another_epoch_another() -> 
     bumped = replace(AROUND, open_transactions=(replace(HANGING, producer_epoch=4),))
     items = [planned(around).aborts[0] for around in (AROUND, later, bumped)]
     assert items[0].action_id == items[1].action_id != items[2].action_id
+    assert str(items[0].action_id) == "86f1df41-672f-54c6-a555-1c2c7a5e6f4c"
 
 
 def test_the_same_transaction_is_known_by_partition_producer_and_beginning() -> None:

@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 
-from tallystick.compensation.approval_rules import NotAnApprover, may_approve, refuse_too_few_people, why_too_old
+from tallystick.compensation.approval_rules import (
+    NotAnApprover,
+    may_approve,
+    refuse_one_reopener,
+    refuse_too_few_people,
+    why_too_old,
+)
 from tallystick.compensation.plan import OnePersonOnly
 from tests.unit.compensation.plans import candidate, contract, plan
 
@@ -58,7 +64,8 @@ def test_only_who_the_contract_names_may_approve_whatever_the_money() -> None:
     named = contract(approvers=["Ada", "bob"], four_eyes_above_minor={"EUR": 100})
     small, large = plan(candidate("a")), plan(candidate("a", amount_minor=101))
     for agreed in ([], ["carol"]):
-        with pytest.raises(NotAnApprover, match=r"expected one of compensation\.approvers: Ada, bob"):
+        told = rf"payouts: {''.join(agreed) or 'nobody'} .*expected one of compensation\.approvers: Ada, bob"
+        with pytest.raises(NotAnApprover, match=told):
             refuse_too_few_people(named, small, asked=["ada"], agreed=agreed)
     refuse_too_few_people(named, small, asked=["ada"], agreed=["ada"])
     with pytest.raises(OnePersonOnly):
@@ -67,6 +74,24 @@ def test_only_who_the_contract_names_may_approve_whatever_the_money() -> None:
     assert [may_approve(named, name) for name in ("ADA", "carol")] == [True, False]
     assert not any(may_approve(named, name) for name in ("a\u200bda", "\uff21da"))
     assert may_approve(contract(), "carol")
+
+
+@pytest.mark.parametrize("amount_minor", [0, 1])
+def test_in_a_currency_without_a_limit_no_amount_is_small_enough_for_one_person(amount_minor: int) -> None:
+    planned = plan(candidate("a", amount_minor=amount_minor))
+    with pytest.raises(OnePersonOnly):
+        refuse_too_few_people(contract(four_eyes_above_minor={"USD": 9}), planned, asked=["ada"], agreed=["ada"])
+    refuse_too_few_people(contract(four_eyes_above_minor={"EUR": 1}), planned, asked=["ada"], agreed=["ada"])
+
+
+def test_an_action_is_reopened_by_two_people_and_only_by_who_may_approve() -> None:
+    refuse_one_reopener(contract(), asked=["ada", "the user"], agreed="bob")
+    refuse_one_reopener(contract(approvers=["bob"]), asked=["ada"], agreed="Bob")
+    for asked in (["ada"], ["the user", " Ada"]):
+        with pytest.raises(OnePersonOnly, match=f"{asked[-1].strip()}.* asked to reopen the action, and ada agreed"):
+            refuse_one_reopener(contract(), asked=asked, agreed="ada")
+    with pytest.raises(NotAnApprover, match=r"carol agreed; expected one of compensation\.approvers: bob"):
+        refuse_one_reopener(contract(approvers=["bob"]), asked=["ada"], agreed="carol")
 
 
 def test_amounts_of_both_signs_do_not_hide_each_other_from_the_limit() -> None:

@@ -1,5 +1,7 @@
 """An approved plan is held against the contract as it is now."""
 
+from dataclasses import replace
+
 import pytest
 
 from tallystick.compensation.caps import refuse_over_caps
@@ -26,6 +28,13 @@ def test_an_approved_plan_is_held_against_the_contract_as_it_is_now() -> None:
         refuse_over_caps(contract(**rules), planned)
         with pytest.raises(CapsExceeded, match=reason):
             refuse_over_caps(contract(**rules), planned, spent=DailyUsage(items=1, moved_minor={"EUR": 100}))
+
+
+def test_an_approved_plan_with_one_event_twice_is_refused() -> None:
+    planned = plan(candidate("a"))
+    refuse_over_caps(contract(), planned)
+    with pytest.raises(CapsExceeded, match="the plan has this event already"):
+        refuse_over_caps(contract(), replace(planned, items=planned.items * 2))
 
 
 def test_an_approved_handing_over_is_held_against_the_dag_that_the_contract_names_now() -> None:

@@ -49,6 +49,20 @@ def test_a_stop_of_all_or_of_its_own_stops_a_contract(contract: Contract, of_all
 
 
 @pytest.mark.parametrize(
+    ("stopped", "told"),
+    [
+        (None, "ada stopped all compensations at .*; to go on: tallystick compensation allow --by NAME"),
+        ("billing_payouts", "the compensations of billing_payouts at .* allow billing_payouts --by NAME"),
+    ],
+)
+def test_who_is_stopped_reads_what_was_and_the_command_that_allows_it(
+    contract: Contract, stopped: str | None, told: str
+) -> None:
+    with pytest.raises(ActingStopped, match=told):
+        refuse_stopped(contract, setting(stopped, stopped=True))
+
+
+@pytest.mark.parametrize(
     ("of_all", "own"),
     [(None, None), (setting(None, stopped=False), None), (None, setting("billing_payouts", stopped=False))],
 )

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from tallystick.compensation.plan import INTO_LEDGER, RepairKind
 from tests.unit.compensation.plans import DOUBLED, TAKES_BACK, candidate, plan
 
 
@@ -37,6 +38,11 @@ def test_the_hash_does_not_change_from_one_version_to_the_next() -> None:
     planned = replace(plan(candidate("a")), contract_fingerprint="f")
     assert planned.plan_hash == "293917edbcb7b1f4ec080071e4e6bec4e8785c35f260a57c3ea6f915ab268e16"
     assert str(planned.plan_id) == "130e5ce5-6658-50c6-8945-99b412ca8480"
+
+
+def test_the_kinds_keep_the_names_under_which_they_are_stored() -> None:
+    assert [str(kind) for kind in RepairKind] == ["republish", "reverse", "post", "counterpost", "trigger"]
+    assert set(INTO_LEDGER) == {RepairKind.POST, RepairKind.COUNTERPOST}
 
 
 def test_the_hash_stands_for_the_copy_that_is_taken_back() -> None:

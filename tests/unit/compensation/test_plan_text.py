@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 
+from tallystick.compensation import plan_text
+from tallystick.kafka_cluster.state import ClusterState
+from tests.unit.compensation.abort_plans import planned
 from tests.unit.compensation.plans import candidate, describe_plan, plan
 
 
@@ -28,13 +31,28 @@ def test_the_approver_reads_what_will_be_done_what_not_and_why() -> None:
 
 def test_a_dry_run_says_so() -> None:
     assert "Dry run, nothing is published: would publish 1 event" in describe_plan(plan(candidate("a")))
-    assert "Nothing is to be published." in describe_plan(plan())
+    empty = (
+        "**payouts**, cut 5. Dry run, nothing is published: would publish 0 events again from the ledger, each once, "
+    )
+    assert describe_plan(plan()).splitlines()[:3] == [f"{empty}worth none.", "", "Nothing is to be published."]
 
 
 def test_a_long_plan_shows_its_beginning_and_counts_the_rest() -> None:
     body = describe_plan(plan(*(candidate(f"{n:03}", amount_minor=1) for n in range(30)), max_items=25))
     assert "... and 5 more." in body
     assert "- 5: over the cap on the number of events (025, 026, 027, ...)" in body
+    body = describe_plan(plan(*(candidate(f"{n:03}", amount_minor=1) for n in range(28)), max_items=25))
+    assert "more." not in describe_plan(plan(*(candidate(f"{n:03}", amount_minor=1) for n in range(20)), max_items=25))
+    assert "- 3: over the cap on the number of events (025, 026, 027)" in body
+    body = describe_plan(plan(*(candidate(f"{n:03}", amount_minor=1) for n in range(29)), max_items=25))
+    assert "- 4: over the cap on the number of events (025, 026, 027, ...)" in body
+
+
+def test_a_key_that_nobody_may_see_is_not_shown_and_a_place_without_a_break_is() -> None:
+    left_out = (*plan(candidate("a", currency="USD")).left_out, *planned(newest=ClusterState()).left_out)
+    body = plan_text.describe_plan(replace(plan(), left_out=left_out), shown_key=lambda key: "hidden")
+    assert "- 1: the contract sets no cap for USD (hidden)" in body
+    assert "- 1: the newest run does not find it any more (billing.payouts:0 at offset 20)" in body
 
 
 def test_a_key_is_shown_without_what_a_template_or_markdown_would_act_on() -> None:

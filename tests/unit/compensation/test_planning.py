@@ -113,9 +113,21 @@ def test_what_is_not_repairable_is_left_out(refused: Candidate, reason: str) -> 
     assert (planned.items, reasons(planned)) == ((), {"a": reason})
 
 
-@pytest.mark.parametrize("doubt", [Doubt.UNEXPLAINED_GAP, Doubt.READERS_DISAGREE, Doubt.LOG_EXPIRED])
-def test_nothing_is_planned_from_a_run_without_a_clean_census(doubt: Doubt) -> None:
-    assert reasons(plan(candidate("a"), doubts=(doubt,))) == {"a": f"the run's evidence is not clean: {doubt}"}
+UNCLEAN = (
+    *("baseline", "cut_closed", "unexplained_gap", "readers_disagree", "log_expired", "log_compacted", "log_rewritten"),
+    *("log_truncated", "topic_recreated", "torn_cut", "ledger_rewritten", "ledger_failed_over", "ledger_ids_reused"),
+)
+
+
+@pytest.mark.parametrize("doubt", UNCLEAN)
+def test_nothing_is_planned_from_a_run_without_a_clean_census(doubt: str) -> None:
+    assert reasons(plan(candidate("a"), doubts=(Doubt(doubt),))) == {"a": f"the run's evidence is not clean: {doubt}"}
+
+
+def test_any_other_doubt_forbids_nothing() -> None:
+    others = tuple(doubt for doubt in Doubt if doubt not in UNCLEAN)
+    assert len(others) > 10
+    assert len(plan(candidate("a"), doubts=others).items) == 1
 
 
 @pytest.mark.parametrize("doubt", [Doubt.LOG_REWRITTEN, Doubt.TOPIC_RECREATED])
@@ -140,6 +152,10 @@ def test_a_missing_event_may_have_come_among_offsets_that_were_lost_unread_after
     assert reasons(drawn) == ({} if planned else {"a": told})
 
 
+def test_where_nothing_was_lost_what_the_first_cut_found_missing_is_planned() -> None:
+    assert len(plan(candidate("a", cut_n=0)).items) == 1
+
+
 def test_a_doubt_about_the_other_side_of_the_window_forbids_nothing() -> None:
     assert len(plan(candidate("a"), doubts=(Doubt.HELD_BY_LEDGER_HORIZON,)).items) == 1
 
@@ -152,7 +168,9 @@ def test_a_break_that_another_plan_holds_is_left_out() -> None:
 
 def test_two_breaks_of_one_event_publish_it_once() -> None:
     classes = [NEVER_PRODUCED, BreakClass.MISSING_IN_TOPIC_ABORTED_ONLY]
-    planned = plan(*(candidate("a", break_class=break_class) for break_class in classes), classes=classes)
+    both = [candidate("a", break_class=break_class) for break_class in classes]
+    planned = plan(*both, classes=classes)
+    assert planned == plan(*reversed(both), classes=classes)
     assert len(planned.items) == 1
     assert reasons(planned) == {"a": "the plan has this event already"}
 
@@ -168,7 +186,7 @@ def test_a_copy_too_many_is_taken_back_by_its_place_and_the_words_say_so() -> No
         dry_run=False,
     )
     missing, doubled = planned.items
-    assert (missing.kind, missing.reverses) == (RepairKind.REPUBLISH, "")
+    assert (missing.kind, missing.reverses, missing.posts) == (RepairKind.REPUBLISH, "", "")
     assert (doubled.kind, doubled.reverses, doubled.row) == (
         RepairKind.REVERSE,
         "topic:billing.payouts:1:17",
@@ -226,6 +244,7 @@ def test_what_the_ledger_lacks_is_posted_from_the_event_and_the_words_say_so() -
     (item,) = planned.items
     assert (item.kind, item.posts, item.reverses) == (RepairKind.POST, "topic:billing.payouts:1:17", "")
     assert (item.match_key, item.amount_minor, item.currency, item.row_id) == ("a", 100, "EUR", "")
+    assert (item.transaction_key, item.occurred_at) == ("transaction-a", "")
     body = describe_plan(planned)
     assert "Will write the rows of 1 event into the ledger, each once, worth 1.00 EUR." in body
     assert "| a | billing.payouts | 1.00 EUR | post billing.payouts:1:17 | missing_in_ledger |" in body

@@ -151,3 +151,14 @@ def test_no_record_of_ours_that_was_changed_in_one_byte_counts_for_another_actio
 
 def test_a_key_is_not_shown() -> None:
     assert "k" * 8 not in repr(KEY)
+
+
+def test_a_record_of_ours_has_no_problem_and_one_of_the_greatest_length_is_read() -> None:
+    assert read_record("progress[0]", 7, sealed()).problem == ""
+    assert read_record("progress[0]", 7, b"x" * 4_096).problem == "is none that an executor writes"
+    assert read_record("progress[0]", 7, b"x" * 4_097).problem.startswith("has 4,097 bytes")
+
+
+def test_the_first_record_of_a_partition_counts() -> None:
+    assert judged(sealed(), first_offset=0) == PUBLISHED
+    assert judged(sealed(), first_offset=0, void_before=1) == NOTHING

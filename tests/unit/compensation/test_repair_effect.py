@@ -170,3 +170,7 @@ def test_a_row_is_taken_back_only_while_it_stands_and_another_one_does(
 def test_a_posted_row_that_is_taken_back_for_a_late_one_leaves_its_repair_cleared() -> None:
     assert effect_of(POST, [], [ROW, SECOND], EventFields()) is RepairEffect.CHANGED
     assert effect_of(POST, [], [ROW, SECOND, BACK], EventFields()) is RepairEffect.CLEARED
+
+
+def test_the_effects_keep_the_names_under_which_they_are_stored() -> None:
+    assert [str(one) for one in RepairEffect] == ["cleared", "not_cleared", "changed", "hidden", "handed_over"]

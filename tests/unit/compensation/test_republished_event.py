@@ -9,7 +9,9 @@ import pytest
 from tallystick.compensation.plan import RepairKind
 from tallystick.compensation.republished_event import (
     CurrentEvent,
+    event_at,
     event_headers,
+    event_value,
     find_events,
     in_force,
     is_as_planned,
@@ -190,3 +192,55 @@ def test_what_nobody_can_read_under_an_items_message_key_may_hide_its_event(valu
 @pytest.mark.parametrize("value", READABLE.values(), ids=READABLE)
 def test_what_is_readable_hides_nothing(value: bytes) -> None:
     assert find_events([committed(value)], [ITEM], FIELDS).why_hidden(ITEM) is None
+
+
+def record(offset: int, *, topic: str = "payouts", partition: int = 1, **about: Any) -> CommittedRecord:
+    about = {"key": b"pay-1", "value": VALUE, "headers": {}} | about
+    return CommittedRecord(topic=topic, partition=partition, kafka_offset=offset, **about)
+
+
+def test_the_events_of_a_plans_keys_are_found_as_the_log_has_them_whoever_wrote_them() -> None:
+    headers = {"tallystick-action-id": b"an-id", "tallystick-reverses": b"topic:payouts:1:3"}
+    odd = VALUE.replace(b"ev-1", b"ev-2")
+    found = find_events(
+        [record(3), record(4, headers=headers), record(5, value=odd), record(6, topic="fees"), record(7, value=b"7")],
+        [ITEM],
+        NAMES,
+    )
+    first, second = found.of(ITEM)
+    assert first == CurrentEvent(
+        topic="payouts", partition=1, kafka_offset=3, action_id="", message_key=b"pay-1", value=VALUE
+    )
+    assert second == replace(first, kafka_offset=4, action_id="an-id", reverses="topic:payouts:1:3")
+    assert found.of(replace(ITEM, match_key="ev-3")) == ()
+    assert event_at("topic:payouts:1:4", found.of(ITEM)) == second
+    assert second.place == {"topic": "payouts", "partition": 1, "offset": 4}
+    assert found.by_key.keys() == {("payouts", "ev-1")}
+
+
+def test_what_lies_in_an_unread_batch_is_said_of_the_first_and_the_rest_is_read() -> None:
+    unread = [record(2, problem="one is not decoded"), record(3, problem="another is not decoded")]
+    found = find_events([*unread, record(4)], [ITEM], NAMES)
+    told = "not provable: any event may stand in payouts[1] at 2, where one is not decoded"
+    assert found.why_hidden(ITEM) == told
+    assert len(found.of(ITEM)) == 1
+    assert find_events([record(4)], [ITEM], NAMES).why_hidden(ITEM) is None
+    assert find_events([record(2, topic="fees", problem="one is not decoded")], [ITEM], NAMES).why_hidden(ITEM) is None
+
+
+def test_an_event_that_is_published_again_says_what_the_row_says_under_the_contracts_names() -> None:
+    item = replace(ITEM, kind=RepairKind.REPUBLISH, reverses="", occurred_at="2026-03-01T11:00:00+00:00")
+    assert json.loads(event_value(item, NAMES)) == {
+        "id": "ev-1",
+        "payment_id": "pay-1",
+        "leg": "payout",
+        "cents": 250,
+        "currency": "EUR",
+        "occurred_at": "2026-03-01T11:00:00+00:00",
+    }
+    assert dict(event_headers(item, session="s"))["tallystick-action-id"] == str(item.action_id).encode()
+
+
+def test_a_reversal_of_a_copy_behind_a_byte_order_mark_is_the_copy_with_the_other_sign() -> None:
+    copy = replace(standing(9), value=b"\xef\xbb\xbf" + VALUE)
+    assert json.loads(reversal_value(copy, NAMES, negated=True)) == json.loads(VALUE) | {"cents": -250}

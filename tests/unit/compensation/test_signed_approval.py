@@ -1,8 +1,11 @@
 """Whose signature counts, and over what."""
 
+import json
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -12,13 +15,15 @@ from tallystick.compensation.signed_approval import (
     NAMESPACE,
     SIGNERS_VARIABLE,
     ApprovalRefused,
+    Reopening,
     SheetRules,
     SignedApproval,
     approval_sheet,
     read_signed,
     read_signers,
+    reopening_sheet,
 )
-from tests.unit.compensation.plans import candidate, plan
+from tests.unit.compensation.plans import candidate, describe_plan, plan
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 RULES = SheetRules(environment="production", shown_key=str)
@@ -59,6 +64,51 @@ def test_a_signed_sheet_names_its_signer_and_when_it_was_made(tmp_path: Path) ->
     signed = presented(tmp_path, sheet())
     assert (signed.signer, signed.made_at_utc) == ("bob", NOW - timedelta(minutes=10))
     assert signed.key_fingerprint.startswith("SHA256:")
+    assert signed.document_sha256 == sha256(sheet().encode()).hexdigest()
+
+
+def test_a_sheet_keeps_its_form_from_one_version_to_the_next() -> None:
+    document = {
+        "what": "Whoever signs this agrees that Tallystick carries out this plan.",
+        "contract": "payouts",
+        "environment": "production",
+        "plan_hash": PLAN.plan_hash,
+        "made_at_utc": "2026-03-01T11:50:00+00:00",
+        "plan": describe_plan(PLAN).splitlines(),
+    }
+    assert sheet() == json.dumps(document, indent=1) + "\n"
+
+
+def test_the_sheet_of_a_reopening_says_all_that_the_store_says_of_the_action() -> None:
+    reopening = Reopening(
+        contract="payouts",
+        environment="production",
+        action_id=UUID(int=7),
+        by="ada",
+        reason="looked",
+        before=1,
+        state="waiting",
+        outcome={"why": "gone"},
+    )
+    document = {
+        "what": "Whoever signs this agrees that the next plan may repair this action's break again, and has looked.",
+        "made_at_utc": "2026-03-01T12:00:00+00:00",
+        "contract": "payouts",
+        "environment": "production",
+        "action_id": str(UUID(int=7)),
+        "by": "ada",
+        "reason": "looked",
+        "before": 1,
+        "state": "waiting",
+        "outcome": {"why": "gone"},
+    }
+    assert reopening_sheet(reopening, made_at_utc=NOW) == json.dumps(document, indent=1) + "\n"
+
+
+def test_a_sheet_of_a_mebibyte_is_read_and_a_longer_one_is_not(tmp_path: Path) -> None:
+    for size, refused in ((1 << 20, "no sheet that Tallystick has printed"), ((1 << 20) + 1, "over 1048576 bytes")):
+        with pytest.raises(ApprovalRefused, match=refused):
+            presented(tmp_path, " " * size)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +139,7 @@ def test_a_sheet_that_says_anything_else_is_refused_whoever_signed_it(tmp_path: 
     ids=["empty", "list", "nested", "number", "no zone", "behind the last day"],
 )
 def test_what_is_no_sheet_is_refused(tmp_path: Path, other: str) -> None:
-    with pytest.raises(ApprovalRefused, match="no sheet that Tallystick has printed"):
+    with pytest.raises(ApprovalRefused, match=r"sheet\.json: no sheet that Tallystick has printed"):
         presented(tmp_path, other)
 
 
@@ -129,6 +179,8 @@ def test_a_missing_signature_is_named(tmp_path: Path) -> None:
     [
         (f"bob,eve {public_line(BOB)}", "a pattern or a list"),
         (f"* {public_line(BOB)}", "a pattern or a list"),
+        (f"bo? {public_line(BOB)}", "a pattern or a list"),
+        (f"!bob {public_line(BOB)}", "a pattern or a list"),
         (f"bob cert-authority {public_line(BOB)}", "only namespaces"),
         (f'bob valid-before="20300101" {public_line(BOB)}', "only namespaces"),
         (f'bob namespaces="git" {public_line(BOB)}', "only namespaces"),
@@ -136,17 +188,33 @@ def test_a_missing_signature_is_named(tmp_path: Path) -> None:
         ("bob ssh-ed25519 AAAA", "expected lines"),
         ("bob ecdsa-sha2-nistp256 AAAA", "expected lines"),
     ],
-    ids=["list", "pattern", "authority", "valid-before", "namespace", "no key", "cut off", "ecdsa"],
+    ids=[
+        "list",
+        "pattern",
+        "one letter",
+        "all but one",
+        "authority",
+        "valid-before",
+        "namespace",
+        "no key",
+        "cut off",
+        "ecdsa",
+    ],
 )
 def test_a_line_that_is_not_one_persons_key_refuses_the_file(tmp_path: Path, line: str, refused: str) -> None:
     with pytest.raises(ApprovalRefused, match=refused):
         read_signers(signers_file(tmp_path, line))
     named = f'"bob builder" namespaces="{NAMESPACE}" {public_line(BOB)}'
     assert list(read_signers(signers_file(tmp_path, "# people", named)).values()) == ["bob builder"]
+    two = f'bob namespaces="git,{NAMESPACE}" {public_line(BOB)}'
+    assert list(read_signers(signers_file(tmp_path, two)).values()) == ["bob"]
 
 
 def test_a_file_that_others_may_write_or_that_is_not_there_counts_for_nothing(tmp_path: Path) -> None:
     environment = signers_file(tmp_path, f"bob {public_line(BOB)}")
+    assert environment.keys() == {"TALLYSTICK_ALLOWED_SIGNERS"}
+    Path(environment[SIGNERS_VARIABLE]).chmod(0o755)
+    assert list(read_signers(environment).values()) == ["bob"]
     Path(environment[SIGNERS_VARIABLE]).chmod(0o664)
     with pytest.raises(ApprovalRefused, match="group or others may write it"):
         read_signers(environment)

@@ -57,6 +57,14 @@ def test_of_several_items_those_that_are_broken_are_written_off() -> None:
             id="cleared",
         ),
         pytest.param(
+            (
+                *steps(item(ItemState.BROKEN), item(ItemState.BROKEN), replace(item(ItemState.CLEARED), item_id="a")),
+                *steps(item(ItemState.CLEARED)),
+            ),
+            "already cleared, by cut 4; expected one that is outstanding; there is nothing to write off",
+            id="cleared, its items one after the other",
+        ),
+        pytest.param(
             steps(item(ItemState.BROKEN), by=ADA),
             "already written off, by Ada at 2026-03-01 15:00:00 UTC; expected one that is outstanding",
             id="written off",
