@@ -5,7 +5,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-LAWS = "tests/laws"
+CUTS = tuple(
+    f"tests/laws/test_{name}.py"
+    for name in ("pairing_over_cuts", "lookups_over_cuts", "repeated_events", "topic_to_topic")
+)
+LAWS = tuple(
+    f"tests/laws/test_{name}.py"
+    for name in ("pairing_laws", "parts_of_evidence", "row_reversals_over_windows", "scanned_slices", "windows_laws")
+)
+JUDGING = tuple(f"tests/unit/judging/test_{name}.py" for name in ("judge", "record_origins", "allowed_oddities"))
+CANARIES = "tests/unit/judging/test_canaries.py"
 WORLD = ("tests/simulator/test_stories.py", "tests/simulator/test_play.py", "tests/mutants/schedules.py")
 PROTOCOL = "tests/protocol_model/test_model.py"
 
@@ -29,7 +38,6 @@ LEFT_OUT = {
     "tallystick/anomalies/registry.py": "the list of all rules; tests/unit holds it against the folders, line by line",
     "tallystick/executor/effects/abort_marker.py": "asks a broker; tests/stack and make crash do",
     "tallystick/executor/effects/abort_transactions.py": "asks a broker; tests/stack and make crash do",
-    "tallystick/executor/effects/airflow_api.py": "asks an Airflow; tests/stack and tests/browser do",
     "tallystick/executor/effects/post_to_ledger.py": "asks a PostgreSQL; tests/stack and make crash do",
     "tallystick/executor/effects/source_rows.py": "asks a PostgreSQL; tests/stack does",
     "tallystick/executor/effects/trigger_dags.py": "asks an Airflow; tests/stack does",
@@ -45,22 +53,22 @@ PARTS = {
         ("compensation/*.py",), ("tests/unit/compensation", "tests/unit/executor"), (*WORLD, PROTOCOL)
     ),
     "executor": Part(("executor/**/*.py",), ("tests/unit/executor", "tests/unit/compensation"), (*WORLD, PROTOCOL)),
-    "judging": Part(("judging/*.py",), ("tests/unit/judging", "tests/unit/anomalies"), (LAWS, *WORLD)),
-    "anomalies": Part(("anomalies/**/*.py",), ("tests/unit/anomalies", "tests/unit/judging"), (LAWS, *WORLD)),
+    "judging": Part(("judging/*.py",), (*JUDGING, "tests/unit/anomalies", *CUTS), (CANARIES, *LAWS, *WORLD)),
+    "anomalies": Part(("anomalies/**/*.py",), ("tests/unit/anomalies", *JUDGING, *CUTS), (CANARIES, *LAWS, *WORLD)),
     "matching": Part(
         ("matching/*.py",),
-        ("tests/unit/matching", "tests/unit/judging", "tests/unit/anomalies", "tests/unit/compensation"),
-        (LAWS, *WORLD),
+        ("tests/unit/matching", *JUDGING, "tests/unit/anomalies", "tests/unit/compensation", *CUTS),
+        (*LAWS, *WORLD),
     ),
     "cutting": Part(
         ("model/cut.py", "pipeline/make_cut.py", "pipeline/readiness.py", "pipeline/window_order.py"),
         ("tests/unit/model", "tests/unit/pipeline/test_readiness.py", "tests/unit/pipeline/test_window_order.py"),
-        (LAWS, *WORLD),
+        (*LAWS, *WORLD),
     ),
     "census": Part(
         ("kafka_log/offset_census.py", "kafka_log/log_walk.py", "kafka_log/transaction_span.py"),
         ("tests/unit/kafka_log", "tests/unit/model"),
-        (LAWS, *WORLD),
+        (*LAWS, *WORLD),
     ),
 }
 

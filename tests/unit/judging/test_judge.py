@@ -10,9 +10,11 @@ from tallystick.kafka_cluster.state import ClusterState, ExecutedAction
 from tallystick.ledger.protocol import HorizonHolder
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.match_case import Entry, RecordLocation
+from tallystick.model.direction import Direction
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 from tallystick.model.open_item import ItemState
+from tallystick.model.partner_lag import lags_of_pairs
 from tallystick.model.verdict import Verdict
 from tests.unit.builders import (
     HOUR,
@@ -58,6 +60,45 @@ def test_breaks_stand_in_order_of_class_and_key() -> None:
     ]
 
 
+def test_a_result_says_what_it_is_about_and_tells_all_that_was_found() -> None:
+    evidence = with_facts(evidence_of(row(1)), differently_written=3, unreadable_count=4)
+    result = judged(evidence, look_ups={"older_rows": 40})
+    assert (result.contract, result.cut_n) == (evidence.contract.name, evidence.cut.n)
+    assert [str(found.notice) for found in result.notices] == ["representation_differs"]
+    assert (result.look_ups, result.figures.census) == ({"older_rows": 40}, evidence.census)
+    assert result.figures.unreadable_records == 4
+    assert (result.lag.grace, result.lag.topics) == (evidence.grace, ())
+
+
+def test_without_a_class_nothing_is_known() -> None:
+    assert judged(evidence_of(row(1)), classes=()).verdict is Verdict.INCONCLUSIVE
+
+
+def written(entry: Entry, written_ms: int) -> Entry:
+    return replace(entry, written_ms=written_ms)
+
+
+@pytest.mark.parametrize(("direction", "ledger_ms", "topic_ms"), [(T2L, 6_000, 1_000), (L2T, 1_000, 6_000)])
+def test_the_lag_is_how_much_later_the_follower_was_written(
+    direction: Direction, ledger_ms: int, topic_ms: int
+) -> None:
+    late, early = written(row(1), ledger_ms), written(event(11), topic_ms)
+    waiting = replace(item_of(early), written_ms=topic_ms)
+    for evidence in (
+        evidence_of(late, carried=[waiting], direction=direction),
+        evidence_of(late, early, written(row(2), ledger_ms), direction=direction),
+    ):
+        assert judged(evidence).lag.topics == lags_of_pairs([("billing.payouts", 5_000)])
+
+
+def test_a_pair_that_the_scan_has_counted_is_not_counted_again_and_one_without_times_has_no_lag() -> None:
+    assert judged(evidence_of(written(row(1), 1), written(event(11), 9))).lag.topics == ()
+    for topic_ms, ledger_ms in ((None, 9), (9, None)):
+        waiting = replace(item_of(row(1)), written_ms=ledger_ms)
+        evidence = evidence_of(replace(event(11), written_ms=topic_ms), carried=[waiting])
+        assert judged(evidence, carried=[waiting]).lag.topics == ()
+
+
 # What becomes of items.
 
 
@@ -74,6 +115,30 @@ def test_a_broken_item_names_its_break_and_class_and_stays_pairable() -> None:
     (item,), (found,) = result.items, result.breaks
     assert (item.state, item.pairable, item.break_id) == (ItemState.BROKEN, True, found.break_id)
     assert item.reason.stored == "missing_in_topic_never_produced"
+    assert (item.found_as, item.cleared_by) == (found.break_class, "")
+
+
+def test_an_item_says_what_its_copy_says() -> None:
+    (item,) = judged(evidence_of(replace(row(1, "a", 7, "JPY"), written_ms=5))).items
+    assert (item.match_key, item.transaction_key, item.leg) == ("a", "pay-of-a", "payout")
+    assert (item.amount_minor, item.currency, item.written_ms) == (7, "JPY", 5)
+
+
+def test_an_item_that_is_broken_later_names_its_class() -> None:
+    waiting = item_of(row(1), due_utc=NOON - HOUR)
+    result = judged(evidence_of(carried=[waiting]), carried=[waiting])
+    (item,), (found,) = result.items, result.breaks
+    assert (item.found_as, item.break_id) == (found.break_class, found.break_id)
+
+
+@pytest.mark.parametrize("state", [ItemState.BROKEN, ItemState.WRITTEN_OFF])
+def test_a_row_too_many_stays_what_it_was_judged_where_an_event_follows_it(state: ItemState) -> None:
+    surplus = item_of(row(2), state, reason="duplicate_in_ledger", break_id=uuid4())
+    (item,) = judged(evidence_of(event(11), carried=[surplus]), carried=[surplus]).items
+    assert (item.state, item.reason, item.cleared_by) == (state, surplus.reason, "topic:billing.payouts:0:11")
+    missing = item_of(row(2), state, reason="missing_in_topic_never_produced", break_id=uuid4())
+    (item,) = judged(evidence_of(event(11), carried=[missing]), carried=[missing]).items
+    assert (item.state, item.reason.stored) == (ItemState.CLEARED, "its partner came")
 
 
 def test_an_item_that_is_as_it_was_has_no_row() -> None:
@@ -185,6 +250,14 @@ def digest(evidence: Evidence, **changes: Any) -> str:
     return judged(evidence, **changes).digest
 
 
+def test_the_digest_of_a_stored_cut_does_not_change_from_one_version_to_the_next() -> None:
+    assert digest(BEFORE) == "fe3bdbcb18dcaa9484c7cac38a87ba7af57bb0359218bffe13daebdee10d8dcf"
+    assert (
+        digest(evidence_of(event(11), event(12), row(1, "ev-2"), cut=cut_of(slice_of(10, 20, mark=27))))
+        == "ac769de045e80b7e2cdcad3e68f4f5989c1b9bdd9ec81070a55cfb5b3d587daa"
+    )
+
+
 def test_the_digest_does_not_depend_on_the_order_of_rows() -> None:
     copies = [row(1, "a"), row(2, "b"), event(11, "b"), event(12, "b")]
     assert digest(evidence_of(*copies)) == digest(evidence_of(*reversed(copies)))
@@ -258,6 +331,10 @@ def test_an_open_row_that_was_written_anew_keeps_its_deadline_and_waits_with_its
     item = item_of(row(1), due_utc=NOON + 4 * HOUR)
     (change,) = judged(evidence_of(row(1, amount_minor=900), carried=[item]), carried=[item]).items
     assert change == replace(item, amount_minor=900)
+    anew = replace(row(1, "b", 9, "JPY"), transaction_key="pay-b", leg="fee", written_ms=5)
+    (change,) = (one for one in judged(evidence_of(anew, carried=[item]), carried=[item]).items if one.match_key == "b")
+    assert (change.transaction_key, change.leg, change.amount_minor) == ("pay-b", "fee", 9)
+    assert (change.currency, change.written_ms) == ("JPY", 5)
 
 
 def test_an_open_row_that_was_written_anew_pairs_with_an_event_of_what_it_says_now() -> None:
