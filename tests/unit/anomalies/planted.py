@@ -1,4 +1,4 @@
-"""A rule's planted cases, and the four claims that every one of them is held to.
+"""A rule's planted cases, and the five claims that every one of them is held to.
 
 A rule's test file plants a pair for each name the rule gives: `class TestPlanted(PlantedCases)` with its `pairs`.
 """
@@ -15,6 +15,7 @@ from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.findings import Break
 from tallystick.model.verdict import Verdict
+from tests.unit.anomalies.told_evidence import kept, told_of
 
 Name = BreakClass | Doubt | Notice
 
@@ -56,6 +57,10 @@ class PlantedCases:
     def test_a_class_yields_only_the_names_it_stands_for(self, pair: Pair) -> None:
         for rule in RULES:
             assert {name_of(one) for one in rule.judge(pair.fires)} <= set(rule.names)
+
+    def test_its_evidence_has_the_keys_and_values_that_are_shown(self, pair: Pair) -> None:
+        place = next(n for n, one in enumerate(self.pairs) if one is pair)
+        assert told_of(pair.fires) == kept()[type(self).__module__.rpartition(".")[2]][place]
 
 
 def planted_beside(rule_module: str) -> list[Name]:

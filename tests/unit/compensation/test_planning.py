@@ -187,6 +187,7 @@ def test_a_copy_too_many_is_taken_back_by_its_place_and_the_words_say_so() -> No
     )
     missing, doubled = planned.items
     assert (missing.kind, missing.reverses, missing.posts) == (RepairKind.REPUBLISH, "", "")
+    assert doubled.posts == ""
     assert (doubled.kind, doubled.reverses, doubled.row) == (
         RepairKind.REVERSE,
         "topic:billing.payouts:1:17",

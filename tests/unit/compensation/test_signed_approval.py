@@ -206,8 +206,8 @@ def test_a_line_that_is_not_one_persons_key_refuses_the_file(tmp_path: Path, lin
         read_signers(signers_file(tmp_path, line))
     named = f'"bob builder" namespaces="{NAMESPACE}" {public_line(BOB)}'
     assert list(read_signers(signers_file(tmp_path, "# people", named)).values()) == ["bob builder"]
-    two = f'bob namespaces="git,{NAMESPACE}" {public_line(BOB)}'
-    assert list(read_signers(signers_file(tmp_path, two)).values()) == ["bob"]
+    two = f'Xaver namespaces="git,{NAMESPACE}" {public_line(BOB)}'
+    assert list(read_signers(signers_file(tmp_path, two)).values()) == ["Xaver"]
 
 
 def test_a_file_that_others_may_write_or_that_is_not_there_counts_for_nothing(tmp_path: Path) -> None:

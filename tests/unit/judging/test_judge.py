@@ -8,13 +8,15 @@ import pytest
 
 from tallystick.kafka_cluster.state import ClusterState, ExecutedAction
 from tallystick.ledger.protocol import HorizonHolder
-from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import Entry, RecordLocation
+from tallystick.matching.evidence import Evidence, LegsCase
+from tallystick.matching.match_case import Entry, MatchResult, RecordLocation
 from tallystick.model.direction import Direction
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
-from tallystick.model.open_item import ItemState
+from tallystick.model.item_reason import ReasonCode, break_reason, reason_of
+from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 from tallystick.model.partner_lag import lags_of_pairs
+from tallystick.model.run_result import RunResult
 from tallystick.model.verdict import Verdict
 from tests.unit.builders import (
     HOUR,
@@ -24,6 +26,10 @@ from tests.unit.builders import (
     MINUTE,
     NOON,
     T2L,
+    T2T,
+    TOPIC,
+    case_of,
+    census_of,
     contract_of,
     cut_of,
     deadlines_of,
@@ -218,6 +224,82 @@ def test_every_broken_item_answers_for_a_break(direction: object) -> None:
     result = judged(evidence)
     assert {item.break_id for item in result.items} == {found.break_id for found in result.breaks}
     assert len(result.breaks) == 5
+
+
+def test_a_copy_too_many_that_was_taken_back_is_cleared_by_the_action_and_a_new_one_leaves_no_item() -> None:
+    surplus = item_of(event(12), ItemState.BROKEN, reason="duplicate_in_topic_zombie", break_id=uuid4())
+    for carried in (surplus, None):
+        copy, reversal = event(12, carried=carried), replace(event(13), action_id="an-id")
+        netted = MatchResult(case=case_of(copy, reversal), matched=(), residues=(), netted=((copy, reversal),))
+        cleared = {"state": ItemState.CLEARED, "pairable": False, "cleared_by": "action:an-id"}
+        expected = replace(surplus, reason=reason_of(ReasonCode.TAKEN_BACK), **cleared)
+        assert judged(with_facts(evidence_of(), outcomes=(netted,))).items == ((expected,) if carried else ())
+
+
+def test_a_break_of_two_topics_is_told_of_inputs_and_one_of_a_ledger_of_rows() -> None:
+    gap = {"census": (census_of(slice_of(10, 20), unexplained=1),)}
+    told = [judged(evidence_of(row(1), direction=direction, **gap)) for direction in (T2T, L2T)]
+    assert ["input topic" in result.breaks[0].story for result in told] == [True, False]
+    assert [result.breaks[0].story.startswith("The input topic committed") for result in told] == [True, False]
+    moved = [
+        judged(with_facts(evidence_of(direction=direction), census=(), ledger_rows=0)).doubts
+        for direction in (T2T, L2T)
+    ]
+    assert [any("input" in found.sentence for found in doubts) for doubts in moved] == [True, False]
+    assert {found.sentence for found in moved[1]} & {found.sentence for found in moved[0]}
+
+
+# The legs of one business transaction.
+
+TWO_LEGS = contract_of(legs={"payout": TOPIC, "fee": "billing.fees"})
+PAYOUT, FEE = (1_000, "EUR", f"topic:{TOPIC}:0:11"), (70, "EUR", "topic:billing.fees:0:5")
+
+
+def with_legs(case: LegsCase, **about: Any) -> RunResult:
+    carried = [case.carried] if case.carried else []
+    return judged(evidence_of(contract=TWO_LEGS, incomplete=(case,), **about), carried=carried)
+
+
+def test_a_torn_transaction_is_one_item_that_names_the_legs_that_were_seen() -> None:
+    result = with_legs(LegsCase(transaction_key="pay-1", seen={"payout": PAYOUT}))
+    (item,), (found,) = result.items, result.breaks
+    assert item == OpenItem(
+        item_id="legs:pay-1",
+        side=ItemSide.LEGS,
+        match_key="pay-1",
+        transaction_key="pay-1",
+        leg="payout",
+        amount_minor=1_000,
+        currency="EUR",
+        first_seen_cut=2,
+        first_seen_utc=NOON,
+        due_utc=deadlines_of().new_copies_due_utc,
+        state=ItemState.BROKEN,
+        reason=break_reason(found.break_class),
+        pairable=True,
+        break_id=found.break_id,
+        found_as=found.break_class,
+    )
+
+
+def test_a_transaction_whose_leg_may_come_waits_and_says_for_which() -> None:
+    result = with_legs(LegsCase(transaction_key="pay-1", seen={"payout": PAYOUT}), deadlines=deadlines_of(now_utc=NOON))
+    (item,) = result.items
+    assert (result.breaks, item.state, item.break_id, item.found_as) == ((), ItemState.OPEN, None, None)
+    assert item.reason == reason_of(ReasonCode.LEGS_AWAITED, about="fee")
+
+
+@pytest.mark.parametrize("state", [ItemState.OPEN, ItemState.BROKEN])
+def test_a_transaction_keeps_when_it_was_first_seen_and_its_break_when_its_legs_come(state: ItemState) -> None:
+    (open_item,) = with_legs(LegsCase(transaction_key="pay-1", seen={"payout": PAYOUT})).items
+    answers = {} if state is ItemState.BROKEN else {"break_id": None, "found_as": None}
+    times = {"first_seen_utc": NOON - HOUR, "due_utc": NOON - HOUR + MINUTE}
+    carried = replace(open_item, state=state, first_seen_cut=1, **times, **answers)
+    (item,) = with_legs(LegsCase(transaction_key="pay-1", seen={"payout": PAYOUT, "fee": FEE}, carried=carried)).items
+    assert (item.state, item.reason, item.pairable) == (ItemState.CLEARED, reason_of(ReasonCode.LEGS_CAME), False)
+    assert (item.first_seen_cut, item.first_seen_utc, item.due_utc) == (1, NOON - HOUR, NOON - HOUR + MINUTE)
+    assert (item.break_id, item.found_as) == (carried.break_id, carried.found_as)
+    assert (item.leg, item.cleared_by) == ("fee+payout", f"{PAYOUT[2]},{FEE[2]}")
 
 
 # Figures.

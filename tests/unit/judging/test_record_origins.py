@@ -63,6 +63,11 @@ def test_a_torn_transaction_asks_for_all_its_legs_once_it_is_proven() -> None:
     assert wanted(evidence_of(contract=contract, incomplete=(case,), deadlines=early)) == set()
 
 
+def test_a_row_whose_event_strayed_to_another_topic_asks_for_its_writer() -> None:
+    stray = [seen(IN_TOPIC, RecordLocation.STRAY, 6, topic="billing.fees")]
+    assert wanted(evidence_of(row(1), sightings=stray)) == {item_at(6, "billing.fees")}
+
+
 def value(key: str) -> bytes:
     return json.dumps({"event_id": key, "payment_id": "pay-1", "leg": "payout", "amount_minor": 7}).encode()
 

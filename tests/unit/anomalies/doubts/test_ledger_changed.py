@@ -10,6 +10,7 @@ from tallystick.kafka_cluster.state import ClusterState, PositionSums
 from tallystick.matching.match_case import RecordLocation
 from tallystick.model.cut import LedgerSnapshot
 from tallystick.model.finding_names import Doubt
+from tallystick.model.findings import DoubtFound
 from tallystick.model.open_item import ItemSide
 from tests.unit.anomalies.builders import CLEAN
 from tests.unit.anomalies.planted import Pair, PlantedCases, found_in
@@ -113,37 +114,35 @@ def test_by_a_column_a_row_that_came_later_than_the_overlap_is_told_with_what_to
 
 
 def test_by_a_column_as_many_rows_that_are_not_the_same_are_told() -> None:
-    def told(*, expected: int | None, older_rows: int = 40) -> list[str]:
+    def told(*, expected: int | None, older_rows: int = 40) -> list[DoubtFound]:
         sums = PositionSums(expected=expected, now=100, at_end=200)
         ledger = {"kind": "jdbc", "connection": "l", "table": "main.posting", "order_by": "entry_id", "overlap": 10}
         contract, around = contract_of(ledger=ledger), ClusterState(ledger_sums=sums)
         counts = {"older_rows": older_rows, "older_rows_expected": 40}
-        return [
-            one.sentence
-            for one in findings_of(ledger_rewritten, evidence_of(contract=contract, cluster=around, **counts))
-        ]
+        return list(findings_of(ledger_rewritten, evidence_of(contract=contract, cluster=around, **counts)))
 
-    (sentence,) = told(expected=99)
-    assert "40 rows are older than this slice, as many as earlier cuts read, and not the same: at least one" in sentence
+    (others,) = told(expected=99)
+    assert "40 rows are older than this slice, as many as earlier cuts read, and not the same: at" in others.sentence
+    assert others.details == {"sum": 100, "expected_sum": 99}
     assert told(expected=100) == told(expected=None) == []
     (only,) = told(expected=99, older_rows=41)
-    assert "1 row came in later" in only
+    assert "1 row came in later" in only.sentence
 
 
 def test_by_a_column_newest_rows_that_were_read_and_went_are_told_and_unread_ones_are_not() -> None:
-    def told(xmax: int) -> str:
+    def told(xmax: int) -> list[DoubtFound]:
         now = replace(ledger_slice_of(300, 300), snapshot=ledger_at(290, high_mark=xmax, timeline=0, lsn="0/0"))
         ledger = {"kind": "jdbc", "connection": "l", "table": "main.posting", "order_by": "entry_id", "overlap": 10}
-        found = findings_of(
-            ledger_rewritten, evidence_of(contract=contract_of(ledger=ledger), cut=cut_of(ledger_slice=now))
-        )
-        return "".join(one.sentence for one in found)
+        evidence = evidence_of(contract=contract_of(ledger=ledger), cut=cut_of(ledger_slice=now))
+        return list(findings_of(ledger_rewritten, evidence))
 
-    assert told(299).startswith(
+    (went,) = told(299)
+    assert went.details == {"newest": 298, "read_up_to": 300}
+    assert went.sentence.startswith(
         "ledger: the newest row stands at 298, and cuts have read up to 299: the newest rows were deleted. A row that "
         "is given one of these values of entry_id again is in no cut"
     )
-    assert told(300) == ""
+    assert told(300) == []
 
 
 def read_on(now: LedgerSnapshot) -> ClusterState:
@@ -176,3 +175,5 @@ def test_a_restored_copy_is_told_with_both_horizons_and_places_in_the_log() -> N
         "ledger: the horizon stands at 290 (0/1A00000), it stood at 300 (0/1A2B3C8) before, and cuts have read up to "
         "300: transaction ids are given out again, and rows that get one below that are in no cut."
     )
+    horizons = {"horizon": 290, "previous_horizon": 300, "lsn": "0/1A00000"}
+    assert {name: doubt.details[name] for name in horizons} == horizons

@@ -8,7 +8,8 @@ from tallystick.matching.evidence import SecondReading
 from tallystick.model.finding_names import Doubt
 from tests.unit.anomalies.builders import CLEAN, SLICE
 from tests.unit.anomalies.planted import Pair, PlantedCases, found_in
-from tests.unit.builders import census_of, with_facts
+from tests.unit.anomalies.told_evidence import told_of
+from tests.unit.builders import TOPIC, census_of, with_facts
 
 
 class TestPlanted(PlantedCases):
@@ -30,3 +31,6 @@ def test_a_second_reading_that_is_not_the_same_is_a_doubt(is_same: bool) -> None
     """With as many records: what counts is their bytes."""
     reading = SecondReading(offsets=SLICE.readable, rows=9, client_rows=9, is_same=is_same)
     assert found_in(with_facts(CLEAN, second_readings=(reading,))) == (set() if is_same else {Doubt.READERS_DISAGREE})
+    details = {"topic": TOPIC, "partition": 0, "kafka_offset_start": 10, "kafka_offset_end": 20}
+    told = [{"name": "readers_disagree", "details": {**details, "spark_rows": 9, "client_rows": 9}}]
+    assert told_of(with_facts(CLEAN, second_readings=(reading,))) == ([] if is_same else told)
