@@ -71,16 +71,11 @@ class Suite:
             self.called[item.nodeid] = frozenset(called)
 
     def of(self, mutant: Mutant) -> list[pytest.Item]:
-        """The tests that may notice a mutant."""
-        own = test_file_of(mutant.file)
-        chosen = [item for item in self.items if self._may_notice(item, mutant, own)]
+        """The tests that may notice a mutant: of what runs at import all, since evidence is built there too."""
+        own, name = test_file_of(mutant.file), (mutant.file, mutant.function)
+        at_import = not mutant.function or name in self.at_import
+        chosen = [item for item in self.items if at_import or name in self.called[item.nodeid]]
         return sorted(chosen, key=lambda item: (file_of(item) != own, self.seconds[item.nodeid], item.nodeid))
-
-    def _may_notice(self, item: pytest.Item, mutant: Mutant, own: str) -> bool:
-        called = self.called[item.nodeid]
-        if mutant.function and (mutant.file, mutant.function) not in self.at_import:
-            return (mutant.file, mutant.function) in called
-        return file_of(item) == own or any(file == mutant.file for file, _ in called)
 
 
 def test_file_of(file: str) -> str:

@@ -5,9 +5,10 @@ from datetime import datetime
 
 import pytest
 
-from tallystick.matching.match_case import Entry, MatchResult, MatchStatus, RecordLocation
+from tallystick.matching.match_case import Entry, MatchResult, MatchStatus, RecordLocation, UnmatchedItem
 from tallystick.matching.pairing import origin_side, other_side, pair_key
 from tallystick.model.direction import Direction
+from tallystick.model.item_reason import ReasonCode, reason_of
 from tallystick.model.open_item import ItemState
 from tests.unit.builders import (
     HOUR,
@@ -211,3 +212,13 @@ def test_an_input_beyond_the_cut_again_is_waited_for_still() -> None:
     waits = event(11, carried=item_of(event(11), due_utc=NOON - HOUR, reason=reason))
     outcome = paired(waits, direction=T2T, lookup_hits=[seen(LEDGER, RecordLocation.PENDING, 1)])
     assert fates(outcome) == {"topic:billing.payouts:0:11": MatchStatus.WAITING}
+
+
+def test_a_row_without_a_key_is_paired_with_nothing_not_even_with_an_event_without_one() -> None:
+    case = case_of(row(1, key=""))
+    result = pair_key(case, direction=L2T, deadlines=deadlines_of())
+    reason = reason_of(ReasonCode.WITHOUT_KEY)
+    alone = UnmatchedItem(copy=row(1, key=""), fate=MatchStatus.WITHOUT_KEY, reason=reason)
+    assert (result.case, result.matched, result.residues) == (case, (), (alone,))
+    judged = row(1, key="", carried=item_of(row(1, key=""), ItemState.BROKEN))
+    assert pair_key(case_of(judged), direction=L2T, deadlines=deadlines_of()).residues == ()

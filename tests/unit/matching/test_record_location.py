@@ -8,7 +8,7 @@ import pytest
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_log.log_walk import Outcome
 from tallystick.matching.match_case import Entry, LookupHit, RecordLocation
-from tallystick.matching.record_location import locate_record, needs_topic
+from tallystick.matching.record_location import add_unseen, in_log_order, locate_record, needs_topic
 from tallystick.model.direction import Direction
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemState
@@ -24,6 +24,7 @@ from tests.unit.builders import (
     case_of,
     event,
     item_of,
+    partition_at,
     row,
     seen,
 )
@@ -47,6 +48,30 @@ def test_an_events_place_is_told_by_its_offset(offset: int, place: RecordLocatio
     assert hit.item_id == f"topic:billing.payouts:0:{offset}"
     told = {name: hit.detail[name] for name in ("outcome", "producer_id", "producer_epoch")}
     assert told == {"outcome": "committed", "producer_id": 7, "producer_epoch": 0}
+
+
+def test_of_an_event_that_an_earlier_cut_read_the_money_is_told_and_of_another_it_is_not() -> None:
+    paid = replace(record(5), amount_minor=7, currency="JPY")
+    told = locate_record(paid, CUT, BASELINE).detail
+    assert (told["amount_minor"], told["currency"]) == (7, "JPY")
+    for one in (replace(record(12), amount_minor=7, currency="JPY"), replace(record(5), amount_minor=None)):
+        assert not {"amount_minor", "currency"} & locate_record(one, CUT, BASELINE).detail.keys()
+
+
+def test_what_the_log_shows_already_is_not_added_again() -> None:
+    found = [seen(IN_TOPIC, RecordLocation.SLICE, 12, by="the log")]
+    add_unseen(found, [seen(IN_TOPIC, RecordLocation.PENDING, 12), seen(IN_TOPIC, RecordLocation.PENDING, 25)])
+    assert [(one.item_id[-2:], one.place) for one in found] == [
+        ("12", RecordLocation.SLICE),
+        ("25", RecordLocation.PENDING),
+    ]
+
+
+def test_records_come_in_the_order_of_the_partitions_and_by_offset_and_those_of_others_do_not() -> None:
+    other = replace(record(3), topic_partition=TopicPartition(topic=TOPIC, partition=1))
+    ordered = in_log_order([record(12), other, record(5)], [partition_at(partition=1), partition_at()])
+    assert [(one.topic_partition.partition, one.kafka_offset) for one in ordered] == [(1, 3), (0, 5), (0, 12)]
+    assert in_log_order([other], [partition_at()]) == []
 
 
 @pytest.mark.parametrize("offset", [4, 12, 25])
