@@ -65,7 +65,7 @@ def test_a_torn_transaction_asks_for_all_its_legs_once_it_is_proven() -> None:
 
 def test_a_row_whose_event_strayed_to_another_topic_asks_for_its_writer() -> None:
     stray = [seen(IN_TOPIC, RecordLocation.STRAY, 6, topic="billing.fees")]
-    assert wanted(evidence_of(row(1), sightings=stray)) == {item_at(6, "billing.fees")}
+    assert wanted(evidence_of(row(1), lookup_hits=stray)) == {item_at(6, "billing.fees")}
 
 
 def value(key: str) -> bytes:
