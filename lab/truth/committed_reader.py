@@ -18,7 +18,7 @@ def committed_records(
     try:
         ends = {place: _end(consumer.get_watermark_offsets(TopicPartition(*place))) for place in partitions}
         records = dict.fromkeys(partitions, 0)
-        for message in _read(consumer, partitions):
+        for message in records_to_the_end(consumer, partitions):
             records[_place(message)] += 1
         return ends, records
     finally:
@@ -29,7 +29,7 @@ def is_committed(bootstrap_servers: str, partitions: Sequence[Partition], value:
     """Does one of the committed or plain records hold this value? Call it where the log is decided."""
     consumer = _open(bootstrap_servers)
     try:
-        return any(message.value() == value for message in _read(consumer, partitions))
+        return any(message.value() == value for message in records_to_the_end(consumer, partitions))
     finally:
         consumer.close()
 
@@ -38,7 +38,7 @@ def _open(bootstrap_servers: str) -> Consumer:
     return new_consumer(bootstrap_servers, client_id="count", group="count", read_committed=True)
 
 
-def _read(consumer: Consumer, partitions: Sequence[Partition]) -> Iterator[Message]:
+def records_to_the_end(consumer: Consumer, partitions: Sequence[Partition]) -> Iterator[Message]:
     """Each record from the partitions' beginning to their end."""
     consumer.assign([TopicPartition(*place, OFFSET_BEGINNING) for place in partitions])
     unread = set(partitions)

@@ -234,8 +234,10 @@ class JdbcLedger:
         def is_whole(one: ReadSlice) -> bool:
             inside = self._between(one.start, one.end)
             now = self.connection.scalar(select(func.count()).select_from(self._table).where(inside, self._pairs))
+            if now != one.rows:
+                return False
             then = self.sum_before(one)
-            return now == one.rows and (then is None or then == self._sum_where(inside))
+            return then is None or then == self._sum_where(inside)
 
         def holds(position: int) -> bool:
             one = find_read_slice(read(), position)
