@@ -14,8 +14,9 @@ _TIMEOUT_SECONDS = 30.0
 _ANSWER_SECONDS = 5.0  # a question to a broker that was just killed is never answered
 _MARKERS_SECONDS = 60.0  # a partition's leader may be down for a while
 # For a moment after a topic is made, its metadata names a leader that does not yet know of it; and after a broker was
-# killed, a client's metadata names an older leader epoch.
-_NOT_YET = (
+# killed, a client's metadata names an older leader epoch, or comes from a broker that has just started and does not
+# name the partition at all.
+NOT_YET = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.UNKNOWN_LEADER_EPOCH,
@@ -27,6 +28,7 @@ _NOT_YET = (
     KafkaError._NOENT,
     KafkaError._TIMED_OUT,
     KafkaError._TRANSPORT,
+    KafkaError._DESTROY_BROKER,
 )
 
 
@@ -81,7 +83,7 @@ class LogEnds:
         try:
             return [answer.result(_TIMEOUT_SECONDS).offset for answer in answers.values()]
         except KafkaException as exception:
-            if exception.args[0].code() not in _NOT_YET:
+            if exception.args[0].code() not in NOT_YET:
                 raise
             self.admin.list_topics(timeout=_TIMEOUT_SECONDS)  # the answer alone does not make the client ask again
             return None

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from lab.servers import process
+from lab.servers import log_ends, process
 from lab.services.delivery_mode import DeliveryMode
 from lab.services.kafka_clients import new_consumer
 from lab.services.service_protocol import Control
@@ -17,13 +17,6 @@ _COORDINATOR_NOT_READY = (
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-)
-# A broker that has just been started again says so for a moment.
-_END_NOT_KNOWN = (
-    KafkaError.NOT_LEADER_FOR_PARTITION,
-    KafkaError._TRANSPORT,
-    KafkaError._TIMED_OUT,
-    KafkaError._DESTROY_BROKER,
 )
 
 
@@ -122,7 +115,7 @@ class PartitionReader:
             try:
                 ends[:] = self.consumer.get_watermark_offsets(TopicPartition(*partition), timeout=_TIMEOUT_SECONDS)
             except KafkaException as exception:
-                if exception.args[0].code() not in _END_NOT_KNOWN:
+                if exception.args[0].code() not in log_ends.NOT_YET:
                     raise
             return bool(ends)
 
