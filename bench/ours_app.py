@@ -18,11 +18,11 @@ from typing import Any
 from sqlalchemy import Engine
 
 from bench.spark_session import open_session, time_each
-from tallystick.connections.connections import connections_from_environment, store_dsn
+from tallystick.connections.connections import Connections, connections_from_environment, store_dsn
 from tallystick.contract.contract import Contract, load_contract
 from tallystick.model.cut import Cut
 from tallystick.pipeline.make_cut import resolve_cut
-from tallystick.pipeline.spark_job import JAVA_OPTIONS
+from tallystick.spark.spark_job import JAVA_OPTIONS
 from tallystick.store.engine import open_store
 from tallystick.store.runs.run_store import read_run
 from tallystick_spark.reconcile_app import run_cut
@@ -41,7 +41,7 @@ def main() -> None:
 def reconcile(engine: Engine, contract: Contract) -> Callable[[], dict[str, Any]]:
     """One window since the baseline; what tells its verdict reads it from the store."""
     cut = take_cut(engine, contract)
-    run_cut(engine, contract, cut)
+    run_cut(engine, contract, _connections(contract), cut)
     return partial(_stored_answer, engine, contract.name, cut.n)
 
 
@@ -62,16 +62,19 @@ def _stored_answer(engine: Engine, contract: str, cut_n: int) -> dict[str, Any]:
 def take_cut(engine: Engine, contract: Contract) -> Cut:
     """Fix the cut of the window that ends now; a contract's first one is its baseline."""
     end = datetime.now(UTC)
-    connections = connections_from_environment(kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection)
     return resolve_cut(
         engine,
         contract,
-        connections,
+        _connections(contract),
         window_start_utc=end - timedelta(hours=1),
         window_end_utc=end,
         now_utc=end,
         scheduler_run_id=f"bench-{end.isoformat()}",
     )
+
+
+def _connections(contract: Contract) -> Connections:
+    return connections_from_environment(kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection)
 
 
 if __name__ == "__main__":

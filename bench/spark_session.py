@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from lab.servers.process import REPOSITORY
 from lab.servers.spark_class_archive import archive_options
-from tallystick.pipeline.spark_job import WORKER_DAEMON
+from tallystick.spark.spark_job import WORKER_DAEMON
 
 JARS = REPOSITORY / ".jars" / "spark"
 SETTINGS = {

@@ -142,7 +142,11 @@ def main() -> None:
         rounds = pool.submit(_prepare_rounds, stack, arguments.seed)
         CommandLine(addresses=stack, folder=Path(stack.folder)).migrate_store()
         settings = AirflowSettings(
-            home=FOLDER / "airflow", contracts=contracts, artifacts=FOLDER / "artifacts", webhook=pager.address
+            home=FOLDER / "airflow",
+            contracts=contracts,
+            artifacts=FOLDER / "artifacts",
+            webhook=pager.address,
+            warm_spark=True,
         )
         settings.home.mkdir(parents=True)
         airflow = parts.enter_context(start_airflow(settings, stack))

@@ -195,6 +195,7 @@ def _settings(brought: _Brought, *, webhook: str) -> AirflowSettings:
         connections=brought.connections.given,
         artifacts=FOLDER / "artifacts",
         webhook=webhook,
+        warm_spark=True,
         port=free_port() if port_answers(_PORT_WANTED) else _PORT_WANTED,
     )
 

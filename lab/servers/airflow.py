@@ -4,6 +4,7 @@
 left, also after Ctrl-C and after a SIGKILL of the lab. Imports nothing of Airflow: it is spoken to over REST.
 """
 
+import json
 import subprocess
 import sys
 import time
@@ -16,12 +17,16 @@ import httpx
 
 from lab.servers import process
 from lab.servers.airflow_client import AirflowClient
+from lab.servers.airflow_connections import airflow_variable
 from lab.servers.airflow_environment import SPARK_POOL, AirflowSettings, build_environment
 from lab.servers.orphan_reaper import Guard, kill_sessions, start_guard
+from lab.servers.process import REPOSITORY
 from lab.servers.stack import LabAddresses
 
 _COMPONENTS = ("api-server", "dag-processor", "triggerer", "scheduler")
 """In the order of their start. The scheduler stops first, and the api-server last: running tasks report to it."""
+
+_SPARK_SECONDS_MAX = 150
 
 WHAT_A_READER_NEEDS = ("api-server", "dag-processor")
 """For who looks and runs nothing: no scheduler, so no run is started."""
@@ -61,11 +66,13 @@ def start_airflow(
     make_users: for a manager of logins that keeps them in Airflow's database, given the environment of its commands.
     """
     environment = build_environment(settings, addresses)
-    _migrate(settings, environment)
-    if make_users is not None:
-        make_users(environment)
     with ExitStack() as cleanup:
         guard = cleanup.enter_context(start_guard())
+        if settings.warm_spark:
+            environment |= cleanup.enter_context(_warm_spark(settings, environment, guard))
+        _migrate(settings, environment)
+        if make_users is not None:
+            make_users(environment)
         children: dict[str, subprocess.Popen[bytes]] = {}
         cleanup.callback(_stop, children)
         for name in components:
@@ -76,6 +83,32 @@ def start_airflow(
         )
         airflow.make_pool(SPARK_POOL, slots=1)
         yield airflow
+
+
+@contextmanager
+def _warm_spark(settings: AirflowSettings, environment: Mapping[str, str], guard: Guard) -> Iterator[dict[str, str]]:
+    """Keep a Spark Connect server by `tallystick spark start`; yields the connection of its clients."""
+    own = {**environment, "TALLYSTICK_ARTIFACTS_DIR": str(settings.home), "TALLYSTICK_SPARK_MASTER": "local[2]"}
+    _spark("start", settings, own)
+    try:
+        server = json.loads((settings.home / "spark" / "server.json").read_text())
+        guard.watch(server["pid"])
+        address = {"conn_type": "spark_connect", "host": "localhost", "port": server["port"]}
+        yield {airflow_variable("spark_default"): json.dumps({**address, "password": server["token"]})}
+    finally:
+        _spark("stop", settings, own)
+
+
+def _spark(command: str, settings: AirflowSettings, environment: Mapping[str, str]) -> None:
+    log = _log(settings, "spark")
+    argv = [sys.executable, "-m", "tallystick", "spark", command]
+    child = process.spawn(argv, log=log, environment=environment, cwd=REPOSITORY)
+    try:
+        code = child.wait(_SPARK_SECONDS_MAX)
+    finally:
+        process.stop(child)
+    if code != 0:
+        raise AirflowDidNotStart(f"tallystick spark {command} ended with {code}:\n{_tail(log)}")
 
 
 def _start(name: str, settings: AirflowSettings, environment: dict[str, str], guard: Guard) -> subprocess.Popen[bytes]:

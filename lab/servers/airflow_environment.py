@@ -43,7 +43,10 @@ SMALL_SPARK = {
 
 @dataclass(frozen=True, kw_only=True)
 class AirflowSettings:
-    """What one Airflow of the lab is made of. The webhook is the address that alerts are posted to."""
+    """What one Airflow of the lab is made of. The webhook is the address that alerts are posted to.
+
+    warm_spark: its tasks are clients of a Spark Connect server; otherwise each submits an app of its own.
+    """
 
     home: Path
     contracts: Path
@@ -54,6 +57,7 @@ class AirflowSettings:
     connections: Mapping[str, AirflowConnection] = field(default_factory=dict, repr=False)  # beside LAB_CONNECTIONS
     users: Mapping[str, str] = field(default_factory=lambda: dict(USERS))
     auth_manager: str = "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager"
+    warm_spark: bool = False
     jars: Path = REPOSITORY / ".jars" / "spark"
     port: int = field(default_factory=free_port)
     worker_log_port: int = field(default_factory=free_port)

@@ -7,6 +7,7 @@ or, worse, elsewhere: a Spark connection that is missing silently becomes YARN i
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from enum import StrEnum
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -29,6 +30,13 @@ from tallystick.contract.ledger import LedgerSection
 
 STORE_CONNECTION = "tallystick_store"
 SPARK_CONNECTION = "spark_default"
+
+
+class SparkWay(StrEnum):
+    """The way a task reaches Spark, by its connection's type: spark-submit, or as the client of a server that lives."""
+
+    SUBMIT = "spark"
+    CLIENT = "spark_connect"
 
 
 class ConnectionRefused(AirflowFailException):
@@ -88,20 +96,27 @@ def read_spark_environment(contract: Contract) -> dict[str, str]:
     }
 
 
-def check_spark_connection(connection_id: str) -> None:
-    """Refuse a Spark connection whose driver cannot get secrets by its environment. Raises ConnectionRefused."""
+def check_spark_connection(connection_id: str) -> SparkWay:
+    """Return how the Spark of a connection is reached; refuse one whose driver cannot get secrets by its environment.
+
+    Raises ConnectionRefused.
+    """
     connection = get_connection(connection_id)
-    if connection.conn_type != "spark" or not connection.host:
+    if connection.conn_type not in tuple(SparkWay) or not connection.host:
         raise ConnectionRefused(
             f"connection {connection_id}: got type {connection.conn_type!r}, host {connection.host!r}; "
-            "expected type 'spark' with a master as host, such as local[2] or spark://master"
+            "expected type 'spark' with a master as host, such as local[2] or spark://master, or type 'spark_connect' "
+            "with the host of a Spark Connect server"
         )
+    if connection.conn_type == SparkWay.CLIENT:
+        return SparkWay.CLIENT
     deploy_mode = connection.extra_dejson.get("deploy-mode", "client")
     if deploy_mode != "client" or connection.host.startswith(("yarn", "k8s://")):
         raise ConnectionRefused(
             f"connection {connection_id}: got master {connection.host!r}, deploy mode {deploy_mode!r}; expected a "
             "local or standalone master in client mode, as elsewhere the environment becomes part of the command line"
         )
+    return SparkWay.SUBMIT
 
 
 def get_connection(connection_id: str) -> Connection:

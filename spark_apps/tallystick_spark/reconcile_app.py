@@ -32,9 +32,10 @@ from sqlalchemy import Engine
 
 from tallystick.alerting.policy import alerts_for
 from tallystick.connections.connections import (
+    Connections,
+    KafkaSettings,
     artifacts_folder,
     connections_from_environment,
-    kafka_from_environment,
     store_dsn,
 )
 from tallystick.contract.change import refuse_other_books
@@ -143,7 +144,8 @@ def judge_stored_cuts(engine: Engine, orders: Iterable[CutJob]) -> None:
     failed: Exception | None = None
     for order in orders:
         try:
-            judge_stored(engine, load_contract(order.contract_file), order.cut_n, reread=order.reread)
+            contract = load_contract(order.contract_file)
+            judge_stored(engine, contract, _given(contract), order.cut_n, reread=order.reread)
         except Exception as error:
             print(printed_text("".join(traceback.format_exception(error))), end="", file=sys.stderr)
             announce("failed", contract_file=str(order.contract_file), cut=order.cut_n, error=type(error).__name__)
@@ -152,13 +154,19 @@ def judge_stored_cuts(engine: Engine, orders: Iterable[CutJob]) -> None:
         raise failed
 
 
-def judge_stored(engine: Engine, contract: Contract, cut_n: int, *, reread: bool) -> None:
+def _given(contract: Contract) -> Connections:
+    return connections_from_environment(kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection)
+
+
+def judge_stored(
+    engine: Engine, contract: Contract, connections: Connections, cut_n: int, *, reread: bool = False
+) -> None:
     """Judge one stored cut, unless it has its verdict; then read it again where that is asked for."""
     stored = read_run(engine, contract.name, cut_n)
     if stored is None:
-        run_cut(engine, contract, stored_cut(engine, contract, cut_n))
+        run_cut(engine, contract, connections, stored_cut(engine, contract, cut_n))
     elif reread and stored.result.digest != DIGEST:
-        reread_cut(engine, contract, stored.cut, stored.result)
+        reread_cut(engine, contract, connections, stored.cut, stored.result)
     else:
         with breaks_file(stored.result, _made_under(engine, contract, cut_n), artifacts_folder()):
             pass
@@ -179,7 +187,7 @@ def stored_cut(engine: Engine, contract: Contract, n: int) -> Cut:
 
 
 @relaxed_gc()
-def run_cut(engine: Engine, contract: Contract, cut: Cut) -> None:
+def run_cut(engine: Engine, contract: Contract, connections: Connections, cut: Cut) -> None:
     """Judge an open cut and commit what was found. The attempt fences a driver that outlived its task.
 
     Raises ContractChangeRefused where the cut was made under a contract of another meaning.
@@ -194,8 +202,9 @@ def run_cut(engine: Engine, contract: Contract, cut: Cut) -> None:
     )
     shutil.rmtree(index_to.folder, ignore_errors=True)  # a store that was put back gives attempts' numbers out again
     private_folder(index_to.folder, below=artifacts)
-    judged, heads = judge_cut(engine, contract, cut, stored_look_ups=None, index_to=index_to)
-    result = with_logs_around(contract, with_index_of_keys(contract, judged, artifacts, index_to), heads)
+    judged, heads = judge_cut(engine, contract, connections, cut, stored_look_ups=None, index_to=index_to)
+    indexed = with_index_of_keys(contract, judged, artifacts, index_to)
+    result = with_logs_around(contract, connections.kafka, indexed, heads)
     announce("judged", verdict=result.verdict, breaks=len(result.breaks), doubts=[d.doubt for d in result.doubts])
     outstanding = outstanding_classes(engine, contract.name, after=result)
     alerts = alerts_for(contract, result, cut=cut, firing=firing_alerts(engine, contract.name), outstanding=outstanding)
@@ -223,28 +232,31 @@ def with_index_of_keys(contract: Contract, result: RunResult, artifacts: Path, w
     )
 
 
-def with_logs_around(contract: Contract, result: RunResult, heads: Mapping[TopicPartition, BatchHeads]) -> RunResult:
+def with_logs_around(
+    contract: Contract, kafka: KafkaSettings, result: RunResult, heads: Mapping[TopicPartition, BatchHeads]
+) -> RunResult:
     """Return the same result; its largest breaks keep the log around them. Only the store needs it; no digest has it.
 
     heads: of the slices that were walked.
     """
     if not result.breaks:
         return result
-    with open_admin(kafka_from_environment(contract.kafka.connection)) as admin:
+    with open_admin(kafka) as admin:
         kept = KeptHeads(of=heads, fetch_one=fetcher(admin, fetch_bytes=1))
         fetch = kept.over(fetcher(admin, fetch_bytes=FETCH_BYTES))
         return replace(result, breaks=with_strips(fetch, result.breaks, not_on=contract.input_topics))
 
 
 @relaxed_gc()
-def reread_cut(engine: Engine, contract: Contract, cut: Cut, before: RunResult) -> None:
+def reread_cut(engine: Engine, contract: Contract, connections: Connections, cut: Cut, before: RunResult) -> None:
     """Read the same bytes again, under the contract of then; look-ups are answered from the first time.
 
     Raises DigestChanged, and ContractChangeRefused where the file has another meaning than the contract of then.
     """
     of_then = read_contract(engine, contract.name, cut.n)
     refuse_other_books(of_then, contract)
-    again, _ = judge_cut(engine, of_then or contract, cut, stored_look_ups=LookUps.from_json(before.look_ups))
+    stored_look_ups = LookUps.from_json(before.look_ups)
+    again, _ = judge_cut(engine, of_then or contract, connections, cut, stored_look_ups=stored_look_ups)
     announce("reread", verdict=again.verdict, digest=again.digest, same=again.digest == before.digest)
     if again.digest != before.digest:
         raise DigestChanged(f"{contract.name}/{cut.n}: digest {again.digest}, stored {before.digest}")
@@ -253,6 +265,7 @@ def reread_cut(engine: Engine, contract: Contract, cut: Cut, before: RunResult) 
 def judge_cut(
     engine: Engine,
     contract: Contract,
+    connections: Connections,
     cut: Cut,
     *,
     stored_look_ups: LookUps | None,
@@ -265,7 +278,6 @@ def judge_cut(
 
     What expired since the cut was stored is left out and doubted; what expires meanwhile fails only this attempt.
     """
-    connections = connections_from_environment(kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection)
     past = read_history(engine, contract, cut, open_items_as_of(engine, contract.name, cut.n))
     with open_both_sides(engine, contract, connections) as sides, ThreadPoolExecutor(1) as beside:
         partitions = sides.read_partitions()

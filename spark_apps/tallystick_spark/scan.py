@@ -6,17 +6,13 @@ pair by pair. What is a readable event, `tallystick.kafka_log.event_decoder` say
 """
 
 import os
-import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
-from threading import Event, Thread
 
-from pyspark import SparkConf
-from pyspark.accumulators import Accumulator
 from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import Engine
 
@@ -64,12 +60,11 @@ from tallystick_spark.readers.log_reader import LogTopic, as_raised_in_the_task,
 from tallystick_spark.readers.postgres_rows import PostgresRows
 from tallystick_spark.readers.reader_messages import NOTHING_SEEN
 from tallystick_spark.readers.topic_frame import parse_events, read_topics
+from tallystick_spark.session import open_session, telling_tasks
 
 SCAN_VARIABLE, BY_CLIENT, PAIR_BY_PAIR = "TALLYSTICK_SCAN", "by_client", "pair_by_pair"
 """The variable, and its values that turn the quick ways off: the first one, or both. Kafka's client reads all of
 the log then, and bounds nothing that it unpacks."""
-_LOOK_EVERY_SECONDS = 0.5
-_WORKERS_PYTHON = "PYSPARK_PYTHON"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,18 +165,24 @@ def scan_cut(
     where this cut's goes; None writes and asks none.
     """
     contract, connections, cut, keys = asked.contract, asked.connections, asked.cut, set(keys_to_include)
-    spark = _open_session(f"tallystick {asked.seed}")
-    with open_ledger_of(engine, contract, connections) as ledger:
+    with (
+        open_session(f"tallystick {asked.seed}") as spark,
+        open_ledger_of(engine, contract, connections) as ledger,
+        ExitStack() as kept,
+    ):
         described = ledger.describe()
         with ledger.held_snapshot() as snapshot:
             if not described.key_is_unique:
                 keys |= set(ledger.keys_seen_before(cut.ledger_slice))
             topic, inputs = _topic_side(spark, asked), None
             if contract.input_topics:
-                topic = replace(topic, reading=topic.read.persist)
+                topic = replace(topic, reading=partial(_persisted, topic.reading, kept))
                 input_slices = slices_on(cut, contract.input_topics)
                 kafka = input_kafka(contract, connections)
-                inputs = _read_events(spark, kafka, input_slices, contract.input_event, asked.several_legs).persist()
+                read_inputs = partial(
+                    _read_events, spark, kafka, input_slices, contract.input_event, asked.several_legs
+                )
+                inputs = _persisted(read_inputs, kept)
                 keys |= keys_in_indexes(spark, inputs, indexes.paths if indexes else ())
                 if index_to is not None:
                     write_index(index_of(topic.all, inputs), index_to.folder)
@@ -204,11 +205,18 @@ def scan_cut(
                 samples = () if _asks_for_client() else _samples(asked)
                 with as_raised_in_the_task(), ThreadPoolExecutor(1) as beside:
                     again = beside.submit(_read_twice, spark, samples)
-                    scan, census = _scan(asked, sides, keys, inputs, index_to), ()
+                    scan, census = _scan(asked, sides, keys, inputs, index_to, kept), ()
                     scan = replace(scan, second_readings=again.result())
             if not described.row_id_is_unique:
                 scan = replace(scan, row_ids_repeat=True, repeated_row_ids=repeated_row_ids(sides.ledger.read))
             return scan, census
+
+
+def _persisted(reading: Callable[[], DataFrame], kept: ExitStack) -> DataFrame:
+    """Read a frame that Spark keeps once it was read, as long as `kept` lasts: a warm server outlives the scan."""
+    frame = reading().persist()
+    kept.callback(frame.unpersist)
+    return frame
 
 
 def _topic_side(spark: SparkSession, asked: CutToScan) -> Side:
@@ -224,13 +232,6 @@ def _topic_side(spark: SparkSession, asked: CutToScan) -> Side:
             written_at=asked.cut.marked_at_utc,
         ),
     )
-
-
-def _open_session(name: str) -> SparkSession:
-    """Open a session. Its tasks on this machine run this process's Python, unless the environment says otherwise."""
-    if _WORKERS_PYTHON not in os.environ and str(SparkConf().get("spark.master", "")).startswith("local"):
-        os.environ[_WORKERS_PYTHON] = sys.executable
-    return SparkSession.builder.appName(name).getOrCreate()
 
 
 def _read_events(
@@ -265,7 +266,6 @@ def _scan_log(
         fields=asked.contract.event,
         legs=asked.contract.legs,
         sample=sample,
-        counted=spark.sparkContext.accumulator(0),
         index=index_to,
     )
     rows: LedgerSource
@@ -280,8 +280,7 @@ def _scan_log(
         )
     else:
         rows = sides.parsed_rows()
-    of = sum(len(part.readable) for part in slices)
-    with as_raised_in_the_task(), ThreadPoolExecutor(1) as beside, _telling_how_far(log.counted, of, on_progress):
+    with as_raised_in_the_task(), ThreadPoolExecutor(1) as beside, telling_tasks(spark, partial(_tell, on_progress)):
         by_client = beside.submit(read_again, spark, kafka, sample)
         repeated = partial(read_before, index_to) if index_to else None
         read = _by_hash(asked, log, rows, sides, keys_to_include, repeated)
@@ -312,25 +311,8 @@ def _read_twice(
     return tuple(chain.from_iterable(compare(one.ranges, one.ours, one.clients) for one in both))
 
 
-@contextmanager
-def _telling_how_far(counted: Accumulator[int], of: int, on_progress: OnProgress) -> Iterator[None]:
-    """Report how many offsets the finished tasks have counted, as they end."""
-    over = Event()
-
-    def watch() -> None:
-        told = 0
-        while not over.wait(_LOOK_EVERY_SECONDS):
-            if counted.value > told:
-                told = counted.value
-                on_progress("counting", {"done": told, "of": of})
-
-    watcher = Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        over.set()
-        watcher.join()
+def _tell(on_progress: OnProgress, ended: int, of: int) -> None:
+    on_progress("tasks", {"done": ended, "of": of})
 
 
 def _by_hash(
@@ -360,10 +342,11 @@ def _scan(
     keys_to_include: Collection[str],
     inputs: DataFrame | None,
     index_to: IndexPlan | None,
+    kept: ExitStack,
 ) -> SliceScan:
     """Scan parsed events: by hash where that gives the same answers, otherwise pair by pair."""
     if index_to is not None and inputs is None:
-        sides = replace(sides, topic=replace(sides.topic, reading=sides.topic.read.persist))
+        sides = replace(sides, topic=replace(sides.topic, reading=partial(_persisted, sides.topic.reading, kept)))
         keys_to_include = {*keys_to_include, *keys_read_before(sides.topic.read, index_to)}
     if matches_by_hash(asked.contract):
         parsed = ParsedEvents(events=sides.topic.read, legs=asked.contract.legs)

@@ -17,6 +17,7 @@ from tallystick.cli.commands.cut import cut_commands
 from tallystick.cli.commands.metrics import metrics_commands
 from tallystick.cli.commands.run import run_contract
 from tallystick.cli.commands.runs import show_run, show_runs, watch_runs, write_run_report
+from tallystick.cli.commands.spark import spark_commands
 from tallystick.cli.commands.store import store_commands
 from tallystick.cli.error_handling import CommandGroup
 from tallystick.cli.shared_options import set_plain
@@ -52,6 +53,7 @@ app.add_typer(cut_commands, name="cut")
 app.add_typer(store_commands, name="store")
 app.add_typer(compensation_commands, name="compensation")
 app.add_typer(metrics_commands, name="metrics")
+app.add_typer(spark_commands, name="spark")
 
 
 def _show_version(wanted: bool) -> None:

@@ -18,7 +18,7 @@ from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import ExitCode
 from tallystick.pipeline.make_cut import resolve_cut
 from tallystick.pipeline.sources import observe
-from tallystick.pipeline.spark_job import Observer, SparkAppFailed, run_job, submit_argv
+from tallystick.spark.spark_job import REMOTE_VARIABLE, Observer, SparkAppFailed, run_job, submit_argv
 from tallystick.store.clock import StoreClock
 from tallystick.store.runs.contract_store import read_contract
 from tallystick.store.runs.cut_store import last_cut, open_cut
@@ -173,7 +173,8 @@ def _judge(cuts: Sequence[tuple[LocalRun, Cut]]) -> None:
     if not unjudged:
         return
     local, cut = unjudged[0]
-    local.on_progress("starting_spark", {})
+    server = local.environment.get(REMOTE_VARIABLE)
+    local.on_progress("joining_spark" if server else "starting_spark", {})
     argv = submit_argv(
         [(one.contract_file, cut.n) for one, cut in unjudged], reread=False, environment=local.environment
     )

@@ -1,8 +1,10 @@
 """The command that reaches spark-submit: understood by the app, without a secret, not given twice for one verdict."""
 
 import json
+import os
 import stat
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +13,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from tallystick.model.verdict import Verdict
-from tallystick.pipeline.spark_job import JAVA_OPTIONS
+from tallystick.spark.spark_job import JAVA_OPTIONS
 from tallystick_airflow.connections import ConnectionRefused
 from tallystick_airflow.operators import reconcile_operator
 from tallystick_airflow.operators.contract_operator import NoCut
@@ -61,6 +63,7 @@ def submissions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Submissions:
     monkeypatch.setenv("TALLYSTICK_JARS_DIR", str(tmp_path))
     monkeypatch.setattr(reconcile_operator, "_stored_run", fake.stored_run)
     monkeypatch.setattr(reconcile_operator, "announce", fake.announce)
+    monkeypatch.setattr(reconcile_operator, "open_verdict_store", nullcontext)
     return fake
 
 
@@ -149,3 +152,41 @@ def test_without_a_cut_nothing_is_submitted(submissions: Submissions) -> None:
     with pytest.raises(NoCut):
         operator(cut_n="None").execute({})
     assert submissions.call is None
+
+
+def test_over_a_spark_that_lives_the_task_itself_is_the_client(
+    submissions: Submissions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = {"conn_type": "spark_connect", "host": "localhost", "port": 15002, "password": "spark-secret"}
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
+    monkeypatch.setenv("SPARK_REMOTE", "")
+    judged: list[tuple[str, int, str, str]] = []
+
+    def judge(engine: Any, contract: Any, connections: Any, cut_n: int) -> None:
+        judged.append((contract.name, cut_n, connections.ledger_dsn, os.environ["SPARK_REMOTE"]))
+
+    monkeypatch.setattr("tallystick_spark.reconcile_app.judge_stored", judge)
+    assert operator().execute({}) == "MATCHED"
+    assert submissions.call is None, "no Java is started"
+    ((name, cut_n, ledger_dsn, remote),) = judged
+    assert (name, cut_n) == ("billing_payments", 7)
+    assert "led%2Fger" in ledger_dsn
+    assert remote == "sc://localhost:15002/;token=spark-secret"
+
+
+def test_a_server_that_was_lost_is_tried_again_and_one_that_refuses_is_not(
+    submissions: Submissions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tallystick_spark.session import SparkServerLost, SparkServerRefused
+
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark_connect", "host": "localhost"}))
+    monkeypatch.setenv("SPARK_REMOTE", "")
+    for fault, raised in ((SparkServerLost("gone"), SparkServerLost), (SparkServerRefused("no"), AirflowFailException)):
+        submissions.verdicts[:] = [None, "MATCHED"]
+
+        def judge(*_: Any, fault: Exception = fault) -> None:
+            raise fault
+
+        monkeypatch.setattr("tallystick_spark.reconcile_app.judge_stored", judge)
+        with pytest.raises(raised):
+            operator().execute({})

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 MAY_IMPORT = {
     "tallystick": {"tallystick"},
     "spark_apps": {"tallystick_spark", "tallystick"},
-    "plugins": {"tallystick_airflow", "tallystick"},
+    "plugins": {"tallystick_airflow", "tallystick_spark", "tallystick"},
     "expectations": {"tallystick_expectations", "tallystick"},
     "dags": {"tallystick", "tallystick_airflow"},
     "docs": set(),  # an example is copied to where nothing of ours may lie beside it
@@ -47,7 +47,7 @@ PACKAGE_LAYERS = (
     ("host", "connections"),
     ("text",),
     ("contract",),
-    ("kafka_log", "alerting"),
+    ("kafka_log", "alerting", "spark"),
     ("kafka_cluster", "ledger"),
     ("matching",),
     ("anomalies", "compensation"),
@@ -169,7 +169,7 @@ def test_every_folder_with_python_has_its_line_in_the_table() -> None:
         ("tallystick", "import pyspark.sql"),
         ("tallystick", "def f():\n    from airflow.sdk import DAG"),
         ("tallystick", "from tallystick_spark.matching import count_copies"),
-        ("plugins", "import tallystick_spark.reconcile_app as app"),
+        ("dags", "import tallystick_spark.reconcile_app as app"),
         ("dags", "from tallystick_spark import reconcile_app"),
         ("spark_apps", "from tallystick_airflow import settle_sensor"),
         ("expectations", "import lab.servers.stack"),

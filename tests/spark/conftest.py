@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lab.servers.spark_class_archive import SMALL_JVM
-from tallystick.pipeline.spark_job import WORKER_DAEMON
+from tallystick.spark.spark_job import WORKER_DAEMON
 
 os.environ["PYSPARK_PYTHON"] = sys.executable
 

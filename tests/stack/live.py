@@ -15,7 +15,7 @@ from lab.servers.postgres import STORE_OWNER, STORE_ROLE
 from lab.servers.process import REPOSITORY
 from lab.servers.spark_class_archive import SMALL_JVM
 from lab.servers.stack import LabStack
-from tallystick.pipeline.spark_job import WORKER_DAEMON
+from tallystick.spark.spark_job import WORKER_DAEMON
 from tallystick.store.engine import open_store
 from tests.stack.live_books import LiveBooks, environment_of, open_live_books
 

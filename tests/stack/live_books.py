@@ -264,7 +264,7 @@ class LiveBooks:
 
     def judge(self, cut: Cut) -> StoredRun:
         """Judge a stored cut in this process and give back what was stored."""
-        reconcile_app.run_cut(self.store, self.contract, cut)
+        reconcile_app.run_cut(self.store, self.contract, self.connections, cut)
         return self.stored_run(cut)
 
     def next_run(self, *, settled: bool = True) -> StoredRun:
@@ -273,8 +273,10 @@ class LiveBooks:
     def judge_again(self, run: StoredRun) -> RunResult:
         """Read the cut of a stored run again, with the look-ups of the first time; stores nothing."""
         look_ups = LookUps.from_json(run.result.look_ups)
-        result, heads = reconcile_app.judge_cut(self.store, self.contract, run.cut, stored_look_ups=look_ups)
-        return reconcile_app.with_logs_around(self.contract, result, heads)
+        result, heads = reconcile_app.judge_cut(
+            self.store, self.contract, self.connections, run.cut, stored_look_ups=look_ups
+        )
+        return reconcile_app.with_logs_around(self.contract, self.connections.kafka, result, heads)
 
     def stored_run(self, cut: Cut) -> StoredRun:
         run = read_run(self.store, self.contract.name, cut.n)

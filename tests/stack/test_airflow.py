@@ -83,6 +83,7 @@ def airflow(
         artifacts=folder / "artifacts",
         webhook=pager.address,
         connections=own.given,
+        warm_spark=True,
     )
     with start_airflow(settings, airflow_stack, deadline_seconds=PATIENCE_SECONDS) as airflow:
         yield airflow

@@ -30,7 +30,7 @@ from tallystick.ledger.protocol import LedgerUnreachable
 from tallystick.model.cut import Cut
 from tallystick.model.run_result import RunResult
 from tallystick.model.verdict import Verdict
-from tallystick.pipeline.spark_job import submit_argv
+from tallystick.spark.spark_job import submit_argv
 from tallystick.store.runs.cut_store import open_cut
 from tallystick.store.runs.run_store import read_run
 from tallystick_spark import reconcile_app

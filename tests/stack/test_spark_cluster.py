@@ -20,7 +20,7 @@ from lab.servers.process import REPOSITORY
 from lab.servers.spark_cluster import SparkCluster, start_cluster
 from tallystick.model.cut import Cut
 from tallystick.model.verdict import Verdict
-from tallystick.pipeline.spark_job import run_job, submit_argv
+from tallystick.spark.spark_job import run_job, submit_argv
 from tests.stack.live_books import LiveBooks, expected, kinds, payment, payments
 
 from .live import SPARK_SETTINGS, NewBooks

@@ -160,7 +160,7 @@ def _cut_after_a_killed_attempt(service: Service, later: Event, once: Event, twi
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reconcile_app, "announce", _die_at_the_commit)
         with pytest.raises(_Killed):
-            reconcile_app.run_cut(books.store, books.contract, cut)
+            reconcile_app.run_cut(books.store, books.contract, books.connections, cut)
     left = index_folder(artifacts_folder(), books.contract.name, cut.n, attempt=1)
     assert list(left.glob("*.parquet"))
     return cut

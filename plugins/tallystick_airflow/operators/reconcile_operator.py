@@ -1,18 +1,25 @@
-"""Submits the Spark app for one cut."""
+"""Judges one cut in Spark: submits the app, or runs it as the client of a Spark Connect server that lives already."""
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from tallystick.connections.connections import connections_from_environment, store_dsn
 from tallystick.contract.contract import Contract
-from tallystick.pipeline.spark_job import SparkNotReady, find_app, find_jars, spark_settings
-from tallystick_airflow.connections import SPARK_CONNECTION, check_spark_connection, read_spark_environment
+from tallystick.spark.spark_job import REMOTE_VARIABLE, SparkNotReady, find_app, find_jars, spark_settings
+from tallystick_airflow.connections import (
+    SPARK_CONNECTION,
+    SparkWay,
+    check_spark_connection,
+    read_connections,
+    read_spark_environment,
+)
 from tallystick_airflow.lineage import lineage_of
 from tallystick_airflow.operators.contract_operator import CUT_N, open_verdict_store, read_contract_file, require_cut_n
 from tallystick_airflow.verdict_assets import announce, verdicts_of
@@ -33,7 +40,8 @@ class ReconcileOperator(SparkSubmitOperator):
 
     Does not judge: a BROKEN verdict is a run that worked. Where the verdict is stored already, Spark is not started:
     a re-run, or the baseline, which the cut task closes itself.
-    The app gets contract and cut as arguments, and addresses with their secrets in its environment only.
+    Connection spark_default, type spark: the app is submitted. Type spark_connect: this task is the app. A submitted
+    app gets contract and cut as arguments, and addresses with their secrets in its environment only.
     They are read when the task runs, so no rendered field ever holds them.
     The verdict updates the contract's assets, once.
     XCom: the verdict; it is the run's result.
@@ -87,18 +95,36 @@ class ReconcileOperator(SparkSubmitOperator):
         )
 
     def _judge(self, context: Context, contract: Contract, cut_n: int) -> "StoredRun":
-        check_spark_connection(SPARK_CONNECTION)
+        way = check_spark_connection(SPARK_CONNECTION)
+        self.env_vars = read_spark_environment(contract)
+        if way is SparkWay.CLIENT:
+            self._judge_as_client(contract, cut_n)
+        else:
+            self._submit(context)
+        run = _stored_run(contract.name, cut_n)
+        if run is None:
+            raise NoVerdictStored(f"{contract.name} cut {cut_n}: the Spark app ended well, and stored no verdict")
+        return run
+
+    def _submit(self, context: Context) -> None:
         try:
             self.conf = spark_settings(os.environ, java_options=_QUIET_LOG)
             self.jars = ",".join(str(jar) for jar in find_jars(os.environ))
         except SparkNotReady as fault:
             raise AirflowFailException(str(fault)) from None
-        self.env_vars = read_spark_environment(contract)
         super().execute(context)
-        run = _stored_run(contract.name, cut_n)
-        if run is None:
-            raise NoVerdictStored(f"{contract.name} cut {cut_n}: the Spark app ended well, and stored no verdict")
-        return run
+
+    def _judge_as_client(self, contract: Contract, cut_n: int) -> None:
+        """Run the app here. What it asks the environment for, only this task's process has."""
+        from tallystick_spark.reconcile_app import judge_stored  # PySpark and Arrow: not while parsing
+        from tallystick_spark.session import SparkServerRefused
+
+        os.environ[REMOTE_VARIABLE] = SparkConnectHook(SPARK_CONNECTION).get_connection_url()
+        with open_verdict_store() as engine:
+            try:
+                judge_stored(engine, contract, read_connections(contract), cut_n)
+            except SparkServerRefused as fault:
+                raise AirflowFailException(str(fault)) from None
 
 
 def _stored_run(contract_name: str, cut_n: int) -> "StoredRun | None":

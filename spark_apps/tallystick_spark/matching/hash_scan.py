@@ -62,6 +62,7 @@ from tallystick_spark.matching.keyed_hash import keyed_hashes, keyed_texts, new_
 from tallystick_spark.matching.row_hashes import SUMMARY_SHAPE, events_to_hash, hashed_events, hashed_rows, rows_to_hash
 from tallystick_spark.readers.ledger_frame import RowsById
 from tallystick_spark.readers.reader_messages import PartitionScan, RecordDigest, heads_of, seen_in, walked_in
+from tallystick_spark.session import cores
 
 LAGS_MEASURED = 50_000
 """About so many keys of a slice have their lag measured."""
@@ -269,7 +270,7 @@ def scan_by_hash(
         lag_of_one_in=max(1, -(-offsets // LAGS_MEASURED)) if lag_of else None,
     )
     included = frozenset(keys_to_include)
-    tasks = tasks_to_match(offsets, cores=planted.rows.sparkSession.sparkContext.defaultParallelism)
+    tasks = tasks_to_match(offsets, cores=cores(planted.rows.sparkSession))
     found = _first_look(topic, ledger, planted, plan, legs, included, tasks=tasks)
     walked = tuple(map(walked_in, found.beside[BlobKind.WALKED]))
     heads = heads_of(walked)

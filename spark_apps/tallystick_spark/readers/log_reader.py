@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.accumulators import Accumulator
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -53,6 +52,7 @@ from tallystick_spark.readers.event_columns import WholeEvents, columns_of, read
 from tallystick_spark.readers.key_index_files import IndexPlan, IndexWriter
 from tallystick_spark.readers.reader_messages import NOTHING_SEEN, PartitionScan, RecordDigest, seen_blob, walked_blob
 from tallystick_spark.readers.topic_frame import events_shape, with_events
+from tallystick_spark.session import cores
 
 CHUNK_RECORDS = 2_000
 CHUNK_BYTES = 16 << 20
@@ -105,7 +105,7 @@ class LogTopic:
     """One cut's events, read from the log itself: a scan's TopicSide.
 
     slices: of the contract's topics, whether anything is in them or not. sample: what is counted by itself, for Kafka's
-    own client to read again; at most one range of a partition. counted: grows by the offsets of each task that is done.
+    own client to read again; at most one range of a partition.
     index: where the keys go.
     """
 
@@ -115,7 +115,6 @@ class LogTopic:
     fields: EventFields
     legs: Mapping[str, str]
     sample: tuple[OffsetRange, ...]
-    counted: Accumulator[int]
     index: IndexPlan | None = None
 
     def summaries(self, plan: ScanPlan) -> DataFrame:
@@ -124,7 +123,7 @@ class LogTopic:
         Raises, by the task: CorruptBatch, OffsetNotInLog.
         """
         kafka, fields, legs = self.kafka, self.fields, dict(self.legs)
-        sample, counted = {part.topic_partition: part for part in self.sample}, self.counted
+        sample = {part.topic_partition: part for part in self.sample}
         heads_max, index = HEADS_MAX // max(1, len(self.slices)), self.index
 
         def read(slices: Sequence[TopicSlice]) -> Iterator[pa.RecordBatch]:
@@ -132,7 +131,6 @@ class LogTopic:
                 fetch = fetch_ahead(*fetchers(admin), [part.readable for part in slices])
                 decoder = _decoder(fields, legs)
                 yield from summaries_of(fetch, slices, plan, decoder, legs, sample, heads_max=heads_max, index=index)
-            counted.add(sum(len(part.readable) for part in slices))
 
         return _in_tasks(self.spark, self.slices, lambda part: len(part.readable), read, SUMMARY_SHAPE)
 
@@ -196,7 +194,7 @@ def _in_tasks(
 ) -> DataFrame:
     """Run `read` over the shares of each task. A task has one large share, or several small ones."""
     worth = 1 + sum(map(weight, shares)) // TASK_OFFSETS_MIN
-    tasks = max(1, min(len(shares), worth, TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
+    tasks = max(1, min(len(shares), worth, TASKS_PER_CORE * cores(spark)))
     loads: list[list[Any]] = [[] for _ in range(tasks)]
     weights = [0] * tasks
     for share in sorted(shares, key=weight, reverse=True):

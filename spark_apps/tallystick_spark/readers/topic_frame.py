@@ -6,6 +6,7 @@ readable; and ordering_key, sequence where the contract names them. A field that
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -16,6 +17,7 @@ from tallystick.contract.event import EventFields
 from tallystick.kafka_log.event_decoder import EventDecoder
 from tallystick.model.offsets import OffsetRange
 from tallystick_spark.readers.event_columns import read_events
+from tallystick_spark.session import is_client
 
 ISOLATION = "read_committed"
 _EVENTS = (
@@ -81,15 +83,26 @@ def _not_empty(offsets: Sequence[OffsetRange]) -> Sequence[OffsetRange]:
 
 
 def assert_read_committed(source: DataFrame) -> None:
-    """Look the isolation level up in the plan itself, where a lost option would show."""
+    """Look the isolation level up in the plan itself, where a lost option would show.
+
+    The client of a Spark Connect server has the plan that it sends, and no other.
+    """
+    if is_client():
+        sent: Any = source
+        _assert_level(sent._plan.to_proto(sent.sparkSession.client).root.read.data_source.options)
+        return
     leaves = source._jdf.queryExecution().analyzed().collectLeaves()
     for number in range(leaves.size()):
         leaf = leaves.apply(number)
         if leaf.nodeName() != "DataSourceV2Relation":
             raise IsolationNotReadCommitted(f"expected the V2 Kafka source, got {leaf.nodeName()}")
-        level = leaf.options().get("kafka.isolation.level")
-        if level != ISOLATION:
-            raise IsolationNotReadCommitted(f"expected kafka.isolation.level={ISOLATION} in the plan, got {level}")
+        _assert_level(leaf.options())
+
+
+def _assert_level(options: Any) -> None:
+    level = options.get("kafka.isolation.level")
+    if level != ISOLATION:
+        raise IsolationNotReadCommitted(f"expected kafka.isolation.level={ISOLATION} in the plan, got {level}")
 
 
 def parse_events(source: DataFrame, fields: EventFields, *, several_legs: bool) -> DataFrame:

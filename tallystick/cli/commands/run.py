@@ -56,7 +56,8 @@ def run_contract(
 
     Set TALLYSTICK_STORE_DSN to the address of the verdict store, and `TALLYSTICK_CONN_<ID>` for each connection of the
     contract. Jars are read from TALLYSTICK_JARS_DIR (default: .jars/spark). Reports and files are written to
-    TALLYSTICK_ARTIFACTS_DIR (default: build/artifacts).
+    TALLYSTICK_ARTIFACTS_DIR (default: build/artifacts). Each run starts Spark, unless a server is there already:
+    `tallystick spark start`, or SPARK_REMOTE.
 
     Example: `tallystick run dags/contracts/billing_payments.yaml`
 
@@ -102,6 +103,7 @@ def _judge(
 def local_run(contract: Contract, contract_file: Path, progress: "Progress") -> "LocalRun":
     """Open the store, whose clock a run uses, and collect what the run needs from the environment."""
     from tallystick.pipeline.local_run import LocalRun
+    from tallystick.spark.spark_server import with_running_server
     from tallystick.store.clock import read_clock
     from tallystick.store.engine import open_store
 
@@ -114,7 +116,7 @@ def local_run(contract: Contract, contract_file: Path, progress: "Progress") -> 
             kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection
         ),
         artifacts=artifacts_folder(),
-        environment=os.environ,
+        environment=with_running_server(os.environ, artifacts_folder()),
         clock=lambda: read_clock(engine),
         sleep=time.sleep,
         on_progress=progress.on_progress,

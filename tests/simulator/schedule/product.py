@@ -117,7 +117,7 @@ class Product:
         world, name = self.world, contract.name
         unfinished = open_cut(world.store, name)
         if unfinished is not None and not unfinished.is_baseline:
-            reconcile_app.run_cut(world.store, contract, unfinished)
+            reconcile_app.run_cut(world.store, contract, world, unfinished)
             self._note(contract, unfinished.n)
         cut = make_cut.resolve_cut(
             world.store,
@@ -131,7 +131,7 @@ class Product:
         )
         self._note(contract, 0)
         if read_run(world.store, name, cut.n) is None:
-            reconcile_app.run_cut(world.store, contract, cut)
+            reconcile_app.run_cut(world.store, contract, world, cut)
         self._note(contract, cut.n)
 
     def _note(self, contract: Contract, n: int) -> None:

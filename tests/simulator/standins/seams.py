@@ -189,7 +189,6 @@ OUTSIDE: dict[str, dict[str, Any]] = {
         "open_store": _connections,
         "open_both_sides": _open_both_sides,
         "connections_from_environment": _connections,
-        "kafka_from_environment": _connections,
         "open_admin": cluster.open_admin,
         "fetcher": cluster.fetcher,
         "artifacts_folder": lambda: Path("/artifacts"),

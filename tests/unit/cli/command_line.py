@@ -7,6 +7,9 @@ from tallystick.cli.app import app
 COMMANDS = [
     ("contract", "check"),
     ("contract", "diff"),
+    ("spark", "start"),
+    ("spark", "status"),
+    ("spark", "stop"),
     ("store", "migrate"),
     ("run",),
     ("cut", "make"),

@@ -14,8 +14,8 @@ from tallystick.contract.contract import Contract
 from tallystick.documents.breaks_parquet import breaks_file
 from tallystick.host.private_files import SHARED_VARIABLE, SharingRefused, narrow, private_file, private_folder
 from tallystick.model.stored_run import StoredRun
-from tallystick.pipeline.spark_job import run_job
 from tallystick.report.write_report import write_report
+from tallystick.spark.spark_job import run_job
 from tallystick_spark.readers.key_index_files import INDEX_COLUMNS, write_whole
 from tests.unit.alerting.sinks.receivers import ALERT
 from tests.unit.pipeline.broken_result import RESULT

@@ -9,7 +9,7 @@ import pytest
 
 from tallystick.kafka_log.fetch import BrokerUnreachable
 from tallystick.pipeline import local_run
-from tallystick.pipeline.spark_job import SparkAppFailed
+from tallystick.spark.spark_job import SparkAppFailed
 
 Place = tuple[str, int]
 

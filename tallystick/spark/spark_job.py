@@ -25,6 +25,9 @@ _LAST_WORDS_BYTES = 1 << 20
 _DOTTED_NAME = re.compile(r"[\w.]+")
 _CAPITAL = re.compile(r"[A-Z]")
 
+REMOTE_VARIABLE, TOKEN_VARIABLE = "SPARK_REMOTE", "SPARK_CONNECT_AUTHENTICATE_TOKEN"
+"""Spark's own variables: where a Spark Connect server is, and the token that it asks for."""
+
 WORKER_DAEMON = {"spark.python.daemon.module": "tallystick_spark.python_daemon"}
 """The setting by which a session's Python workers are forked by ours; Spark reads it before its first Python task."""
 
@@ -55,19 +58,25 @@ class SparkNotReady(TallystickError):
 def submit_argv(cuts: Iterable[tuple[Path, int]], *, reread: bool, environment: Mapping[str, str]) -> list[str]:
     """The command line that judges these cuts, each a contract's file and a number. Raises SparkNotReady.
 
-    TALLYSTICK_SPARK_MASTER: default local[*].
+    SPARK_REMOTE: a Spark Connect server, whose client the app is then, with Python alone. TALLYSTICK_SPARK_MASTER:
+    where spark-submit runs it otherwise; default local[*].
     """
+    asked = [
+        *(part for contract_file, n in cuts for part in ("--contract", str(contract_file), "--cut", str(n))),
+        *(["--reread"] if reread else []),
+    ]
+    if environment.get(REMOTE_VARIABLE):
+        return [sys.executable, "-m", _APP, *asked]
     settings = spark_settings(environment)
     return [
-        str(_spark_submit()),
+        str(spark_submit()),
         "--master",
         environment.get("TALLYSTICK_SPARK_MASTER") or "local[*]",
         "--jars",
         ",".join(str(jar) for jar in find_jars(environment)),
         *(part for name, value in sorted(settings.items()) for part in ("--conf", f"{name}={value}")),
         str(find_app()),
-        *(part for contract_file, n in cuts for part in ("--contract", str(contract_file), "--cut", str(n))),
-        *(["--reread"] if reread else []),
+        *asked,
     ]
 
 
@@ -105,7 +114,7 @@ def run_job(argv: list[str], *, log: Path, environment: Mapping[str, str], obser
                 errors.write(line)
         code = job.wait()
     if code:
-        raise SparkAppFailed(f"the Spark app ended with exit code {code}: {_last_words(log)}; its log is {log}")
+        raise SparkAppFailed(f"the Spark app ended with exit code {code}: {last_words(log)}; its log is {log}")
 
 
 @contextmanager
@@ -154,7 +163,7 @@ def _step(line: str) -> dict[str, Any] | None:
     return document if isinstance(document, dict) and isinstance(document.get("step"), str) else None
 
 
-def _last_words(log: Path) -> str:
+def last_words(log: Path) -> str:
     """The last error that the log names, without its module."""
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - _LAST_WORDS_BYTES))
@@ -183,7 +192,7 @@ def _own_settings(environment: Mapping[str, str]) -> dict[str, str]:
     return {str(name): str(value) for name, value in settings.items()}
 
 
-def _spark_submit() -> Path:
+def spark_submit() -> Path:
     path = Path(sys.executable).parent / "spark-submit"
     if not path.is_file():
         raise SparkNotReady(f"{path}: not there; expected spark-submit beside this Python, from the package pyspark")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tallystick.pipeline.spark_job import JAVA_OPTIONS, SparkAppFailed, SparkNotReady, _last_words, run_job, submit_argv
+from tallystick.spark.spark_job import JAVA_OPTIONS, SparkAppFailed, SparkNotReady, last_words, run_job, submit_argv
 
 CONTRACT = Path("billing.yaml")
 OTHER = Path("dags/contracts/billing_payouts.yaml")
@@ -51,7 +51,7 @@ print('on stderr', file=sys.stderr)
 
 
 @pytest.mark.parametrize(
-    ("lines", "last_words"),
+    ("lines", "expected"),
     [
         (["kafka.errors.NoBrokers: none"], "NoBrokers: none"),
         (["NoBrokers: none: at all", "  File x: y", "26/03/01 12:00:00 ERROR Utils: z"], "NoBrokers: none: at all"),
@@ -64,13 +64,11 @@ print('on stderr', file=sys.stderr)
         (["NoBrokers: none", "Ab" * 500_000], "NoBrokers: none"),
     ],
 )
-def test_the_last_words_are_the_last_line_that_names_an_error(
-    tmp_path: Path, lines: list[str], last_words: str
-) -> None:
+def test_the_last_words_are_the_last_line_that_names_an_error(tmp_path: Path, lines: list[str], expected: str) -> None:
     """However long a line is: looked at again from each of its capitals, one of a million would take hours."""
     log = tmp_path / "1.log"
     log.write_text("\n".join(lines))
-    assert _last_words(log) == last_words
+    assert last_words(log) == expected
 
 
 def test_a_failed_app_is_told_by_its_last_error_and_its_log(tmp_path: Path) -> None:
@@ -110,7 +108,7 @@ time.sleep(600)
 
 
 def test_an_interrupt_leaves_no_child_and_no_grandchild(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tallystick.pipeline.spark_job._SECONDS_TO_STOP", 0.2)
+    monkeypatch.setattr("tallystick.spark.spark_job._SECONDS_TO_STOP", 0.2)
     pids: list[int] = []
 
     def interrupt(step: str, figures: Mapping[str, Any]) -> None:
@@ -130,7 +128,7 @@ MILD = STUBBORN.replace("signal.signal(signal.SIGTERM, signal.SIG_IGN)", "pass")
 OUTER = f"""
 import os, sys
 from pathlib import Path
-from tallystick.pipeline.spark_job import run_job
+from tallystick.spark.spark_job import run_job
 argv = [sys.executable, "-u", "-c", {MILD!r}]
 observe = lambda step, found: print(*found["pids"], flush=True)
 try:

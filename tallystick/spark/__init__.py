@@ -1,0 +1,1 @@
+"""How Spark is reached: an app that is submitted, a server that stays."""

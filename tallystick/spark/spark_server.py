@@ -1,0 +1,212 @@
+"""A Spark Connect server on this machine that stays, so that a run need not start Java: started, found, stopped.
+
+It listens on a loopback port and asks each client for a token. Where it listens, and the token, stand in a file that
+only its owner reads; neither is in an argv.
+"""
+
+import json
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import psutil
+
+from tallystick.host.private_files import private_file, private_folder
+from tallystick.model.errors import TallystickError
+from tallystick.spark.spark_job import (
+    REMOTE_VARIABLE,
+    TOKEN_VARIABLE,
+    find_jars,
+    last_words,
+    spark_settings,
+    spark_submit,
+)
+
+_SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_START_SECONDS_MAX = 120.0
+_STOP_SECONDS_MAX = 15.0
+_LOOK_AGAIN_SECONDS = 0.1
+
+
+class SparkServerNotStarted(TallystickError):
+    """The server ended before it answered, or took too long. The message has its last words."""
+
+
+class SparkServerRuns(TallystickError):
+    """There is one already."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkServer:
+    """A server that was started here. created: the process's time of birth, by which its number is told from another's.
+
+    python: whose packages its tasks run with.
+    """
+
+    pid: int
+    created: float
+    port: int
+    python: str
+    token: str = field(repr=False)
+
+    @property
+    def remote(self) -> str:
+        """The address for clients. Source: Spark Connect's client connection string."""
+        return f"sc://localhost:{self.port}"  # by this name alone Spark's client sends a token without TLS
+
+    @property
+    def lives(self) -> bool:
+        try:
+            process = psutil.Process(self.pid)
+            return process.create_time() == self.created and process.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
+
+    def for_clients(self) -> dict[str, str]:
+        """The environment of its clients."""
+        return {REMOTE_VARIABLE: self.remote, TOKEN_VARIABLE: self.token}
+
+
+def start_server(
+    folder: Path, *, environment: Mapping[str, str], on_wait: Callable[[float], None] = time.sleep
+) -> SparkServer:
+    """Start a server and return once it answers. folder: of the artifacts.
+
+    Raises SparkServerRuns, SparkServerNotStarted, SparkNotReady.
+    """
+    if found := running_server(folder):
+        raise SparkServerRuns(
+            f"{found.remote}: runs already, as process {found.pid}; stop it with: tallystick spark stop"
+        )
+    port, token, log = _free_port(), secrets.token_urlsafe(32), log_of(folder)
+    argv = _argv(port, environment)
+    private_folder(_state(folder).parent, below=folder)
+    with private_file(log).open("wb") as output:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env={**environment, TOKEN_VARIABLE: token, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+            start_new_session=True,
+        )
+    try:
+        _wait_until_answers(process, port, log, on_wait)
+    except BaseException:
+        _end(psutil.Process(process.pid))
+        raise
+    server = SparkServer(
+        pid=process.pid,
+        created=psutil.Process(process.pid).create_time(),
+        port=port,
+        python=sys.executable,
+        token=token,
+    )
+    private_file(_state(folder)).write_text(json.dumps(asdict(server)), encoding="utf-8")
+    return server
+
+
+def running_server(folder: Path) -> SparkServer | None:
+    """Return the server that was started for this folder of artifacts and still lives."""
+    try:
+        found = SparkServer(**json.loads(_state(folder).read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
+    return found if found.lives else None
+
+
+def stop_server(folder: Path) -> SparkServer | None:
+    """Stop it with all that it started, and return it; None where none runs."""
+    server = running_server(folder)
+    if server is not None:
+        with suppress(psutil.NoSuchProcess):
+            _end(psutil.Process(server.pid))
+    _state(folder).unlink(missing_ok=True)
+    return server
+
+
+def with_running_server(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Return the environment of a Spark app: with the server that runs, where none is named and this Python's does."""
+    server = None if environment.get(REMOTE_VARIABLE) else running_server(folder)
+    if server is None or server.python != sys.executable:
+        return dict(environment)
+    return {**environment, **server.for_clients()}
+
+
+def log_of(folder: Path) -> Path:
+    """Where the server of a folder of artifacts writes its log."""
+    return folder / "spark" / "server.log"
+
+
+def _state(folder: Path) -> Path:
+    return folder / "spark" / "server.json"
+
+
+def _argv(port: int, environment: Mapping[str, str]) -> list[str]:
+    settings = {
+        name: value
+        for name, value in spark_settings(environment).items()
+        if name != "spark.driver.defaultJavaOptions"  # those are for a JVM that ends soon
+    }
+    settings |= {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+    }
+    return [
+        str(spark_submit()),
+        *("--class", _SERVER_CLASS, "--name", "tallystick"),
+        *("--master", environment.get("TALLYSTICK_SPARK_MASTER") or "local[*]"),
+        *("--jars", ",".join(map(str, find_jars(environment)))),
+        *(part for name, value in sorted(settings.items()) for part in ("--conf", f"{name}={value}")),
+        "spark-internal",
+    ]
+
+
+def _wait_until_answers(
+    process: "subprocess.Popen[bytes]", port: int, log: Path, on_wait: Callable[[float], None]
+) -> None:
+    deadline = time.monotonic() + _START_SECONDS_MAX
+    while not _answers(port):
+        if (code := process.poll()) is not None:
+            raise SparkServerNotStarted(
+                f"the Spark server ended with exit code {code}: {last_words(log)}; its log is {log}"
+            )
+        if time.monotonic() > deadline:
+            raise SparkServerNotStarted(
+                f"the Spark server does not answer after {_START_SECONDS_MAX:.0f} s; its log is {log}"
+            )
+        on_wait(_LOOK_AGAIN_SECONDS)
+
+
+def _answers(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1):
+            return True
+    except OSError:
+        return False
+
+
+def _free_port() -> int:
+    with closing(socket.socket()) as held:
+        held.bind(("127.0.0.1", 0))
+        return int(held.getsockname()[1])
+
+
+def _end(leader: psutil.Process) -> None:
+    """SIGTERM, so that Spark removes its files, then SIGKILL for what is left of the family."""
+    family = [leader, *leader.children(recursive=True)]
+    leader.send_signal(signal.SIGTERM)
+    _, left = psutil.wait_procs(family, timeout=_STOP_SECONDS_MAX)
+    for one in left:
+        with suppress(psutil.NoSuchProcess):
+            one.kill()
+    psutil.wait_procs(left, timeout=_STOP_SECONDS_MAX)
