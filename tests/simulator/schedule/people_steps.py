@@ -105,7 +105,7 @@ class People:
         if run.result.digest in ("baseline", "closed unread"):
             return
         try:
-            reconcile_app.reread_cut(world.store, contract, run.cut, run.result)
+            reconcile_app.reread_cut(world.store, contract, world, run.cut, run.result)
         except reconcile_app.DigestChanged as error:
             world.tell(f"read again: {error}")
             if not self._changed_since(run.recorded_at):

@@ -36,16 +36,10 @@ def _sorted(batches: Iterable[pa.RecordBatch], column: str) -> list[pa.RecordBat
 
 
 class Session:
-    """What is asked of a SparkSession: settings nobody reads, one core, and frames of Arrow tables."""
-
-    defaultParallelism = 1
+    """What is asked of a SparkSession: settings nobody reads, and frames of Arrow tables."""
 
     @property
     def conf(self) -> "Session":
-        return self
-
-    @property
-    def sparkContext(self) -> "Session":
         return self
 
     def set(self, name: str, value: str) -> None:
@@ -56,6 +50,10 @@ class Session:
 
 
 SESSION = Session()
+
+
+def one_core(session: Session) -> int:
+    return 1
 
 
 class Inline:

@@ -21,7 +21,7 @@ from tallystick.judging import canaries
 from tallystick.matching.scan_result import CanaryScan
 from tallystick.pipeline.sources import Sources
 from tests.simulator.standins import alert_functions, cluster, executor, key_index, plan_functions, run_functions, scan
-from tests.simulator.standins.frame import Frame, Inline
+from tests.simulator.standins.frame import Frame, Inline, one_core
 from tests.simulator.standins.kept_state import KeptClusterState
 from tests.simulator.standins.same import Same
 
@@ -182,6 +182,7 @@ OUTSIDE: dict[str, dict[str, Any]] = {
     "tallystick_spark.matching.hash_scan": {
         "DataFrame": Frame,
         "ThreadPoolExecutor": Inline,
+        "cores": one_core,
         "new_secret": lambda: scan.SECRET,
     },
     "tallystick_spark.readers.log_reader": {"IndexWriter": key_index.IndexWriter},
