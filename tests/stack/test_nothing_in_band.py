@@ -49,7 +49,7 @@ def read_again_in_every_way(books: LiveBooks, run: StoredRun, patch: pytest.Monk
     for way in (scan.BY_CLIENT, scan.PAIR_BY_PAIR):
         with patch.context() as within:
             within.setenv(scan.SCAN_VARIABLE, way)
-            reconcile_app.reread_cut(books.store, books.contract, run.cut, run.result)
+            reconcile_app.reread_cut(books.store, books.contract, books.connections, run.cut, run.result)
 
 
 def test_copies_under_the_keys_of_planted_ones_are_judged_like_any_other(

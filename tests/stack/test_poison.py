@@ -59,11 +59,11 @@ class NoText(str):
 
 
 def reread_in_every_way(books: LiveBooks, run: StoredRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    reconcile_app.reread_cut(books.store, books.contract, run.cut, run.result)
+    reconcile_app.reread_cut(books.store, books.contract, books.connections, run.cut, run.result)
     for way in (scan.BY_CLIENT, scan.PAIR_BY_PAIR):
         with monkeypatch.context() as patch:
             patch.setenv(scan.SCAN_VARIABLE, way)
-            reconcile_app.reread_cut(books.store, books.contract, run.cut, run.result)
+            reconcile_app.reread_cut(books.store, books.contract, books.connections, run.cut, run.result)
 
 
 def test_no_record_stops_the_books_or_passes_for_another(
@@ -124,7 +124,7 @@ def test_no_record_stops_the_books_or_passes_for_another(
         assert [one.break_class for one in swollen.result.breaks] == [BreakClass.PHANTOM_IN_LEDGER]
         assert (swollen.result.figures.unreadable_records, swollen.result.figures.matched_rows) == (3, 2)
         assert swollen.result.doubts[0].sentence.count("bytes unpacks to more than") == 3
-        reconcile_app.reread_cut(books.store, books.contract, swollen.cut, swollen.result)
+        reconcile_app.reread_cut(books.store, books.contract, books.connections, swollen.cut, swollen.result)
 
         books.both(*both_legs("f"))
         assert books.next_run().result.verdict is Verdict.MATCHED

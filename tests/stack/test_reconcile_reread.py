@@ -43,7 +43,7 @@ def judged(new_books: NewBooks, spark: SparkSession) -> Iterator[tuple[LiveBooks
 
 def _reread(books: LiveBooks, run: StoredRun) -> None:
     """As the app does with --reread. Raises DigestChanged."""
-    reconcile_app.reread_cut(books.store, books.contract, run.cut, run.result)
+    reconcile_app.reread_cut(books.store, books.contract, books.connections, run.cut, run.result)
 
 
 def test_reading_again_fetches_every_byte_again_and_changes_nothing(
