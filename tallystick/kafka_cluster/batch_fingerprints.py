@@ -1,8 +1,8 @@
 """R1: does the log still hold, byte for byte, what earlier runs have read?
 
-Each run keeps what identifies the last batches it has read of each partition; the next one looks whether they are
-there. What an unclean election or a restored disk takes, it takes from the end, and a tail that has grown again since
-hides that from every count. Source: KIP-101, KIP-279.
+Each run keeps what identifies the last batches it has read of each partition, and a baseline the last ones that stand
+below it; the next run looks whether they are there. What an unclean election or a restored disk takes, it takes from
+the end, and a tail that has grown again since hides that from every count. Source: KIP-101, KIP-279.
 """
 
 from collections import deque
@@ -12,6 +12,7 @@ from tallystick.kafka_cluster.state import BatchFingerprint, RewrittenBatch
 from tallystick.kafka_log.batch_header import checksum
 from tallystick.kafka_log.fetch import Fetch, OffsetNotInLog
 from tallystick.kafka_log.log_walk import DecidedBatch, walk_batches
+from tallystick.model.cut import PartitionSnapshot, TopicSlice
 from tallystick.model.offsets import OffsetRange, TopicPartition
 
 ANCHORS_MAX = 8
@@ -24,6 +25,20 @@ def read_anchors(fetch: Fetch, offsets: OffsetRange, *, cut_n: int) -> tuple[Bat
     """The last batches of a slice, oldest first. Raises OffsetNotInLog."""
     batches = walk_batches(fetch, tail_of(offsets), read_committed=False)
     return tuple(_anchor(offsets, batch, cut_n) for batch in deque(batches, maxlen=ANCHORS_MAX))
+
+
+def read_anchors_left(fetch: Fetch, offsets: OffsetRange, *, cut_n: int) -> tuple[BatchFingerprint, ...]:
+    """The same of what the log has below a slice; none where retention reaches it meanwhile: the next run looks."""
+    try:
+        return read_anchors(fetch, offsets, cut_n=cut_n)
+    except OffsetNotInLog:
+        return ()
+
+
+def stands_below(read: TopicSlice, now: PartitionSnapshot) -> OffsetRange:
+    """The tail of what the log has below a slice's end, whoever has read it."""
+    end = read.offsets.kafka_offset_end
+    return tail_of(_range(now.topic_partition, min(now.log_start, end), end))
 
 
 def tail_of(offsets: OffsetRange) -> OffsetRange:

@@ -7,12 +7,27 @@ from datetime import datetime
 from kafka.admin import KafkaAdminClient
 
 from tallystick.contract.contract import Contract
-from tallystick.kafka_cluster.batch_fingerprints import find_rewritten, newest_anchors, read_anchors, span_of, tail_of
+from tallystick.kafka_cluster.batch_fingerprints import (
+    find_rewritten,
+    newest_anchors,
+    read_anchors,
+    read_anchors_left,
+    span_of,
+    stands_below,
+    tail_of,
+)
 from tallystick.kafka_cluster.blocked_events import read_held_events
 from tallystick.kafka_cluster.open_transactions import OpenTransaction, read_open_transactions
 from tallystick.kafka_cluster.retention_forecast import read_unread_expiry
 from tallystick.kafka_cluster.settings import read_broker_settings, read_topic_settings
-from tallystick.kafka_cluster.state import BatchFingerprint, BlockedEvents, ClusterState, FirstSight, RewrittenBatch
+from tallystick.kafka_cluster.state import (
+    BatchFingerprint,
+    BlockedEvents,
+    ClusterState,
+    FirstSight,
+    RewrittenBatch,
+    TopicSettings,
+)
 from tallystick.kafka_log.fetch import Fetch, FetchTogether, fetchers
 from tallystick.kafka_log.prefetch import fetch_ahead
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
@@ -41,11 +56,9 @@ def read_cluster(
     settings = read_topic_settings(admin, topics)
     above = [part.topic_partition for part in after if part.lso < part.high_watermark]
     open_transactions = read_open_transactions(admin, above) if above else ()
-    compacting = {one.topic for one in settings if one.compacts}
     going_on = _going_on(cut, after)
-    kept = [part for part in after if part.topic not in compacting]
-    kept_on = [pair for pair in going_on if pair[1].topic not in compacting]
-    anchors, rewritten = _read_anchors(fetch, together, cut.n, kept, kept_on, earlier.anchors)
+    kept, kept_on = _not_compacting(settings, after, going_on)
+    anchors, rewritten = follow_anchors(fetch, together, cut.n, kept, kept_on, earlier.anchors)
     by_topic = {one.topic: one for one in settings}
     expiries = (read_unread_expiry(fetch, topic_slice, now, by_topic.get(now.topic)) for topic_slice, now in going_on)
     return ClusterState(
@@ -60,6 +73,21 @@ def read_cluster(
         rewritten=rewritten,
         expiries=tuple(one for one in expiries if one),
     )
+
+
+def read_below_baseline(
+    clusters: Iterable[tuple[KafkaAdminClient, tuple[str, ...]]], baseline: Cut
+) -> tuple[BatchFingerprint, ...]:
+    """Anchors for the first run to compare: a baseline reads nothing, but a log that is cut back below it may grow
+    again before that run looks. Raises BrokerUnreachable.
+    """
+    found: list[BatchFingerprint] = []
+    for admin, topics in clusters:
+        fetch, together = fetchers(admin, fetch_bytes=_FETCH_BYTES)
+        after = read_topic_snapshot(admin, topics)
+        kept, kept_on = _not_compacting(read_topic_settings(admin, topics), after, _going_on(baseline, after))
+        found += follow_anchors(fetch, together, baseline.n, kept, kept_on, ())[0]
+    return tuple(found)
 
 
 def read_clusters(
@@ -118,7 +146,16 @@ def _going_on(cut: Cut, after: Iterable[PartitionSnapshot]) -> _GoingOn:
     return [(read, now) for read, now in known if read is not None and discontinuity(cut, now) is None]
 
 
-def _read_anchors(
+def _not_compacting(
+    settings: Iterable[TopicSettings], after: Iterable[PartitionSnapshot], going_on: _GoingOn
+) -> tuple[Sequence[PartitionSnapshot], _GoingOn]:
+    """Partitions whose batches nobody writes anew in good order, and those of them whose log goes on."""
+    compacting = {one.topic for one in settings if one.compacts}
+    kept = [part for part in after if part.topic not in compacting]
+    return kept, [pair for pair in going_on if pair[1].topic not in compacting]
+
+
+def follow_anchors(
     fetch: Fetch,
     together: FetchTogether,
     cut_n: int,
@@ -126,7 +163,11 @@ def _read_anchors(
     going_on: _GoingOn,
     earlier: Sequence[BatchFingerprint],
 ) -> tuple[tuple[BatchFingerprint, ...], tuple[RewrittenBatch, ...]]:
-    """Anchors to keep, and what is not as it was read. Where a log does not go on, its old anchors wait for it."""
+    """Anchors to keep, and what is not as it was read. Where a log does not go on, its old anchors wait for it.
+
+    Where nothing is left to compare, by a first run or since what was kept has been told, what stands below the cut's
+    end now is kept: a partition that is idle then may be cut back and grow again as well.
+    """
     known: dict[TopicPartition, list[BatchFingerprint]] = {now.topic_partition: [] for now in sorted(after, key=_place)}
     for one in earlier:
         if one.topic_partition in known:
@@ -142,6 +183,10 @@ def _read_anchors(
         rewritten += differs
         new = read_anchors(fetch_new, topic_slice.readable, cut_n=cut_n)
         known[now.topic_partition] = [*newest_anchors(() if differs else before, new)]
+    bare = [stands_below(read, now) for read, now in going_on if not known[now.topic_partition]]
+    fetch_below = fetch_ahead(fetch, together, bare)
+    for offsets in bare:
+        known[offsets.topic_partition] = [*read_anchors_left(fetch_below, offsets, cut_n=cut_n)]
     return tuple(one for anchors in known.values() for one in anchors), tuple(rewritten)
 
 

@@ -12,6 +12,8 @@ from tallystick.connections.connections import Connections
 from tallystick.contract.contract import Contract
 from tallystick.contract.ledger import LedgerSection
 from tallystick.contract.verdict_deadline import next_firing
+from tallystick.kafka_cluster.snapshot import read_below_baseline
+from tallystick.kafka_cluster.state import CLUSTER_STATE, ClusterState
 from tallystick.kafka_log.topic_snapshot import read_offsets_at, read_topic_snapshot
 from tallystick.ledger.postgres_sql import XMIN_WIDTH_MAX, written_xid_statements
 from tallystick.model.cut import (
@@ -214,13 +216,17 @@ def _close_baseline(engine: Engine, contract: Contract, connections: Connections
     with open_both_sides(engine, contract, connections) as sides:
         older = sides.ledger.count_older_rows(cut.ledger_slice)
         earlier = sides.ledger.count_by_place(cut.ledger_slice, cut_n=cut.n)
+        around = ClusterState(anchors=read_below_baseline(sides.clusters(), cut))
     sentence = "This is the contract's first cut: the books begin here; what lies before it is not decidable."
     result = unread_result(
         contract.name,
         cut.n,
         DoubtFound(doubt=Doubt.BASELINE, sentence=sentence),
         digest="baseline",
-        look_ups={"earlier_rows": earlier.to_json()} if earlier else {},
+        look_ups={
+            "surroundings": CLUSTER_STATE.dump_python(around, mode="json", by_alias=True),
+            **({"earlier_rows": earlier.to_json()} if earlier else {}),
+        },
         ledger_older_rows=older,
     )
     attempt = claim_attempt(engine, contract.name, cut.n)

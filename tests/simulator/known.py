@@ -19,12 +19,6 @@ class Known(NamedTuple):
 
 KNOWN: tuple[Known, ...] = (
     Known(
-        "a log that is cut back and grows again below the baseline, or a second time before anything new was read",
-        "A baseline keeps no batches to compare with, and a run that has told log_rewritten keeps none either until it "
-        "reads new ones (kafka_cluster.snapshot._read_anchors).",
-        lambda found: "written where a cut had read others" in found.sentence,
-    ),
-    Known(
         "torn, where the whole transaction is older than the books and has expired",
         "What was whole before the baseline nobody has judged, so that one leg that comes again looks like a torn one "
         "once the log has forgotten the others. To call none torn that may be one of these would be to call none torn "

@@ -23,6 +23,12 @@ def play(config: Config, *steps: object) -> Play:
     return played
 
 
+def doubts(played: Play, *, upto: int) -> list[list[str]]:
+    """Of the first runs behind the baseline."""
+    verdicts = played.world.store.of("books").verdicts
+    return [[str(one.doubt) for one in verdicts[n].result.doubts] for n in range(1, upto + 1)]
+
+
 def outstanding(played: Play) -> list[str]:
     return [str(one.item_break.break_class) for one in outstanding_breaks(played.world.store, "books")]
 
@@ -145,3 +151,34 @@ def test_a_repaired_row_that_its_owner_changes_meanwhile_stops_no_books() -> Non
         str(one.break_class) for row in played.world.store.of("audit").verdicts.values() for one in row.result.breaks
     ]
     assert told[:2] == ["missing_in_topic_never_produced", "amount_mismatch"]
+
+
+TWICE = (("trade", 0, 0), ("trade", 0, 0))
+
+
+@pytest.mark.parametrize(("step", "told"), [("rewrite_tail", [["log_rewritten"], []]), ("lead", [[], []])])
+def test_a_log_that_grew_again_below_the_baseline_is_told_by_the_first_run(step: str, told: list[list[str]]) -> None:
+    played = play(Config(producer_mode="plain"), *TWICE, "window", (step, 0, 0), "window", "window")
+    assert doubts(played, upto=2) == told
+
+
+@pytest.mark.parametrize(
+    ("step", "told"), [("rewrite_tail", [[], ["log_rewritten"], ["log_rewritten"], []]), ("lead", [[], [], [], []])]
+)
+def test_a_log_that_grew_again_is_told_again_where_it_does_before_anything_new_was_read(
+    step: str, told: list[list[str]]
+) -> None:
+    played = play(
+        Config(producer_mode="plain"),
+        *("window", *TWICE, "window", (step, 0, 0), "window", (step, 0, 1), "window", "window"),
+    )
+    assert doubts(played, upto=4) == told
+
+
+def test_a_cut_that_is_closed_unread_forgets_nothing_of_the_log_before_it() -> None:
+    closed = (("cluster_down", 0, 0, 20), "window", "close_cut", "cluster_down")
+    played = play(
+        Config(producer_mode="plain"),
+        *("window", *TWICE, "window", *closed, ("rewrite_tail", 0, 0), "window", "window"),
+    )
+    assert doubts(played, upto=4) == [[], ["cut_closed"], ["log_rewritten"], []]

@@ -1,4 +1,4 @@
-"""R1: offsets that an earlier run read hold other records now.
+"""R1: offsets that an earlier run read, or that stood below the baseline, hold other records now.
 
 Evidence: a batch's bounds and checksum, kept by the run that read it, are not what the log shows. Not to be mistaken
 for the same batch under a later leader epoch (sent again after a clean move), for one that expired, for a topic that
@@ -18,10 +18,11 @@ def log_rewritten(cluster: ClusterState) -> Iterator[DoubtFound]:
     for part in sorted({one.topic_partition for one in rewritten}):
         batches = [one for one in rewritten if one.topic_partition == part]
         first = min(batches, key=lambda one: one.kafka_offset)
+        seen = f"read by run {first.read_by_cut}" if first.read_by_cut else "which stood below the baseline"
         yield DoubtFound(
             doubt=Doubt.LOG_REWRITTEN,
             sentence=f"{part}: {len(batches)} of the last batches that were read are not what they were, from offset "
-            f"{first.kafka_offset} on (read by run {first.read_by_cut}): {first.before} before, {first.now} now.",
+            f"{first.kafka_offset} on ({seen}): {first.before} before, {first.now} now.",
             details={
                 "topic": part.topic,
                 "partition": part.partition,

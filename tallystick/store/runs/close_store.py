@@ -6,6 +6,7 @@ from sqlalchemy import Engine, select
 
 from tallystick.alerting.policy import alerts_for
 from tallystick.host.terminal_user import Terminal, at_terminal
+from tallystick.kafka_cluster.state import CLUSTER_STATE, ClusterState
 from tallystick.matching.closed_cut import Closing, CutClosed, closed_result, refuse_to_close
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Doubt
@@ -14,7 +15,7 @@ from tallystick.store.runs.contract_store import read_contract
 from tallystick.store.runs.cut_store import CutNotFound, claim_attempt, read_cut
 from tallystick.store.runs.loss_store import moved_below
 from tallystick.store.runs.outstanding_store import outstanding_classes
-from tallystick.store.runs.run_history_store import earlier_rows_before
+from tallystick.store.runs.run_history_store import cluster_state_document, earlier_rows_before
 from tallystick.store.runs.run_store import commit_run
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import verdict as verdict_table
@@ -63,9 +64,16 @@ def attempts_at(engine: Engine, contract_name: str, n: int) -> int | None:
 
 
 def _known_before(engine: Engine, contract_name: str, n: int) -> dict[str, Any]:
-    """What the run before cut n counted of the ledger's rows, for the run after it to go on from."""
+    """What the run after cut n goes on from: what the run before it counted of the ledger's rows, and the batches by
+    which a log is seen to be what it was.
+    """
     moved, earlier = moved_below(engine, contract_name, n - 1), earlier_rows_before(engine, contract_name, n)
-    return {"rows_moved_below": moved, "earlier_rows": earlier.to_json() if earlier else None}
+    before = CLUSTER_STATE.validate_python(cluster_state_document(engine, contract_name, n - 1))
+    return {
+        "rows_moved_below": moved,
+        "earlier_rows": earlier.to_json() if earlier else None,
+        "surroundings": CLUSTER_STATE.dump_python(ClusterState(anchors=before.anchors), mode="json", by_alias=True),
+    }
 
 
 def closed_cuts_before(engine: Engine, contract_name: str, n: int) -> tuple[Cut, ...]:

@@ -132,6 +132,7 @@ def _no_file(*arguments: Any) -> Any:
 
 OUTSIDE: dict[str, dict[str, Any]] = {
     "tallystick.pipeline.make_cut": {
+        "CLUSTER_STATE": KeptClusterState,
         "open_both_sides": _open_both_sides,
         "read_topic_snapshot": cluster.read_topic_snapshot,
         "read_offsets_at": cluster.read_offsets_at,
@@ -150,6 +151,7 @@ OUTSIDE: dict[str, dict[str, Any]] = {
         "read_topic_snapshot": cluster.read_topic_snapshot,
         "read_open_transactions": cluster.read_open_transactions,
     },
+    "tallystick.store.runs.close_store": {"CLUSTER_STATE": KeptClusterState},
     "tallystick.executor.draw_plan": {
         "CLUSTER_STATE": KeptClusterState,
         "open_ledger": executor.open_ledger,

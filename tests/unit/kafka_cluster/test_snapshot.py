@@ -1,10 +1,16 @@
-"""A transaction keeps the moment at which it was seen first, and another one is seen first now."""
+"""A transaction keeps the moment at which it was seen first, and another one is seen first now. A partition always
+keeps batches by which the next run sees whether its log is what it was.
+"""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from tallystick.kafka_cluster.snapshot import first_sights
-from tests.unit.builders import HOUR, NOON
+from tallystick.kafka_cluster.snapshot import first_sights, follow_anchors
+from tallystick.kafka_cluster.state import BatchFingerprint
+from tallystick.kafka_log.fetch import Asked, FetchedLog
+from tests.unit.builders import HOUR, NOON, partition_at, slice_of
 from tests.unit.kafka_cluster.states import OPEN
+from tests.unit.synthetic_log import SyntheticLog
 
 
 def test_a_transaction_keeps_the_moment_at_which_it_was_seen_first() -> None:
@@ -18,3 +24,64 @@ def test_another_transaction_of_the_same_producer_is_seen_first_now() -> None:
     (sight,) = first_sights([OPEN], (), now_utc=NOON)
     (later,) = first_sights([replace(OPEN, kafka_offset_start=27)], [sight], now_utc=NOON + HOUR)
     assert later.first_seen_utc == NOON + HOUR
+
+
+def log_of(*values: bytes) -> SyntheticLog:
+    """A batch of two records for each value."""
+    log = SyntheticLog()
+    for one in values:
+        log.append(one, one)
+    return log
+
+
+def follow(
+    log: SyntheticLog, start: int, end: int, earlier: Sequence[BatchFingerprint] = (), *, cut_n: int = 2
+) -> tuple[list[int], tuple[BatchFingerprint, ...]]:
+    """Where batches are not what they were, and what a run keeps that reads these offsets."""
+    now = partition_at(log_start=log.log_start, lso=log.end, high_watermark=log.end)
+    read = [(slice_of(start, end), now)]
+    anchors, rewritten = follow_anchors(log.fetch, nothing_together, cut_n, [now], read, earlier)
+    return [one.kafka_offset for one in rewritten], anchors
+
+
+def nothing_together(group: Sequence[Asked]) -> dict[Asked, FetchedLog]:
+    return {}
+
+
+def starts_of(anchors: Sequence[BatchFingerprint]) -> list[int]:
+    return [one.kafka_offset_start for one in anchors]
+
+
+BELOW = log_of(b"a", b"b", b"c")
+
+
+def test_a_baseline_keeps_what_stands_below_it_and_the_first_run_sees_whether_it_still_does() -> None:
+    differ, anchors = follow(BELOW, 6, 6, cut_n=0)
+    assert (differ, starts_of(anchors), {one.read_by_cut for one in anchors}) == ([], [0, 2, 4], {0})
+    assert follow(log_of(b"a", b"b", b"c", b"d"), 6, 8, anchors)[0] == []
+    assert follow(log_of(b"a", b"b", b"x", b"d"), 6, 8, anchors)[0] == [4]
+
+
+def test_a_log_that_is_cut_back_a_second_time_before_anything_was_read_is_told_a_second_time() -> None:
+    _, anchors = follow(BELOW, 0, 6)
+    again = log_of(b"a", b"b", b"x")
+    differ, kept = follow(again, 6, 6, anchors, cut_n=3)
+    assert (differ, starts_of(kept), {one.read_by_cut for one in kept}) == ([4], [0, 2, 4], {3})
+    assert follow(again, 6, 6, kept, cut_n=4) == ([], kept)
+    assert follow(log_of(b"a", b"y", b"x"), 6, 6, kept, cut_n=4)[0] == [2]
+
+
+def test_what_retention_reaches_while_it_is_read_below_a_slice_is_left_to_the_next_run() -> None:
+    log = log_of(b"a", b"b", b"c")
+    now = partition_at(log_start=0, lso=6, high_watermark=6)
+    log.log_start = 4
+    assert follow_anchors(log.fetch, nothing_together, 0, [now], [(slice_of(6, 6), now)], ()) == ((), ())
+    assert starts_of(follow(log, 6, 6)[1]) == [4]
+
+
+def test_a_partition_that_is_idle_is_asked_for_its_known_batches_only() -> None:
+    log = log_of(b"a", b"b", b"c")
+    _, anchors = follow(log, 4, 6)
+    before = log.fetches
+    assert follow(log, 6, 6, anchors) == ([], anchors)
+    assert (starts_of(anchors), log.fetches - before) == ([4], 1)
