@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from tallystick.matching.match_case import LookupHit, RecordLocation
+from tallystick.matching.match_case import LookupHit, MatchGroup, RecordLocation
 from tallystick.matching.scan_result import topic_place
 from tallystick.matching.unreadable_ranges import Loss
 from tallystick.model.cut import Cut, PartitionSnapshot
@@ -127,6 +127,15 @@ def losses_of_closed(closed: Iterable[Cut], partitions: Collection[PartitionSnap
             for part in cut.topic_slices
         )
     )
+
+
+def pairs_beside_closed(case: MatchGroup, closed: Sequence[Cut]) -> bool:
+    """Return whether both sides have the key, and a copy of it waited when the newest closed cut was made, or was read
+    by the cut behind it: an event of the key may stand in there, and nobody else asks for it.
+    """
+    if not closed or not case.side(ItemSide.TOPIC) or not case.side(ItemSide.LEDGER):
+        return False
+    return any(copy.carried is not None and copy.carried.first_seen_cut <= closed[-1].n + 1 for copy in case.copies)
 
 
 HitsByKey = Mapping[str, tuple[LookupHit, ...]]

@@ -12,11 +12,16 @@ The rule for a copy without partner is the *place* of what else stands under its
 - a sibling that was paired, now or in an earlier slice: this copy is an extra one, a duplicate;
 - nothing, and the other side has settled past the deadline: it is alone, which is proven.
 
+A copy that pairs with one that waited, while another of its side stands where nobody has read it, is one too many: the
+two stand for one.
+
 A reversal of ours and the copy that it takes back are taken out together before anything is paired. A row that names
 any other row as taken back pairs with nothing and is one too many itself.
 
 An event pairs by its key whatever its topic; one whose leg belongs to another topic is misrouted, also where it pairs.
 A copy on a topic of no leg pairs with nothing and doubles nothing: nobody of this contract reads it.
+
+One file, since who is whose partner and what a copy without one is are answered by the same few questions about places.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -36,7 +41,7 @@ from tallystick.matching.match_case import (
 )
 from tallystick.matching.reversals import idle_reversal, reversals_in
 from tallystick.model.direction import Direction
-from tallystick.model.finding_names import BreakClass
+from tallystick.model.finding_names import SURPLUS_CLASSES, BreakClass
 from tallystick.model.item_reason import ReasonCode, ReasonSide, reason_of
 from tallystick.model.open_item import ItemSide, ItemState
 
@@ -92,11 +97,15 @@ def pair_key(
     pairs: tuple[tuple[Entry, Entry], ...] = ()
     if origins and followers:
         pairs = _pair(origins, followers, apart=_belongs_to_an_older_pair(case, extras, follower=follower))
+    beside = _beside_unread(case, pairs, extras)
     key_was_paired = bool(pairs) or (bool(followers) and _was_consumed(case, follower))
     partner = {copy.item_id: other for pair in pairs for copy, other in (pair, pair[::-1])}
     residues = [idle_reversal(case, copy, followers) for copy in idle]
+    residues += beside
+    told = {copy.item_id for residue in beside for copy in (residue.copy, residue.partner) if copy is not None}
     for copy in origins:
-        residues += _judge_origin(case, copy, partner.get(copy.item_id), copy.item_id in extras, origins, deadlines)
+        if copy.item_id not in told:
+            residues += _judge_origin(case, copy, partner.get(copy.item_id), copy.item_id in extras, origins, deadlines)
     for copy in followers:
         if copy.item_id not in partner and not _is_judged(copy):
             first = next((other for other in followers if other.item_id in partner), followers[0])
@@ -104,7 +113,7 @@ def pair_key(
     residues = [_in_its_words(_judge_route(residue, legs), direction) for residue in residues]
     if not pairs:
         return MatchResult(case=case, matched=(), residues=tuple(residues), netted=netted)
-    odd = {residue.copy.item_id for residue in residues}
+    odd = told.union(residue.copy.item_id for residue in residues)
     equal = tuple(
         pair if origin is ItemSide.TOPIC else pair[::-1]
         for pair in pairs
@@ -202,6 +211,36 @@ def _pair(
     return tuple(pairs)
 
 
+def _beside_unread(
+    case: MatchGroup, pairs: Iterable[tuple[Entry, Entry]], extras: Collection[str]
+) -> list[UnmatchedItem]:
+    """Return a copy of each pair that was read in several cuts, where another copy of its side stands unread: the two
+    stand for one, whichever of them is whose partner. Of the origin where there is one, else of the follower.
+    """
+    found = []
+    for pair in pairs:
+        if pair[0].item_id in extras or all(copy.carried is None for copy in pair) or any(map(_is_surplus, pair)):
+            continue
+        for copy, partner in (pair, pair[::-1]):
+            if RecordLocation.UNREAD in case.places(copy.side, without=case.surplus_rows) and _stands(case, copy):
+                reason = reason_of(ReasonCode.BESIDE_UNREAD)
+                hits = case.lookup_hits
+                found.append(
+                    UnmatchedItem(copy=copy, fate=MatchStatus.EXTRA, reason=reason, partner=partner, lookup_hits=hits)
+                )
+                break
+    return found
+
+
+def _is_surplus(copy: Entry) -> bool:
+    return copy.carried is not None and copy.carried.found_as in SURPLUS_CLASSES
+
+
+def _stands(case: MatchGroup, copy: Entry) -> bool:
+    """Return whether a row is there still: its owner may have replaced it by the other one. An event stays."""
+    return copy.side is ItemSide.TOPIC or any(seen.item_id == copy.item_id for seen in case.lookup_hits)
+
+
 def _was_consumed(case: MatchGroup, side: ItemSide) -> bool:
     """Return whether an earlier cut paired this key, so that one more copy on this side is a surplus one.
 
@@ -284,7 +323,9 @@ def _judge_follower(
     case: MatchGroup, copy: Entry, key_was_paired: bool, first: Entry, deadlines: Deadlines
 ) -> UnmatchedItem:
     places = case.places(other_side(copy.side))
-    taken = key_was_paired or (RecordLocation.BEFORE_BASELINE in places and copy is not first)
+    due = deadlines.due(copy) <= deadlines.now_utc  # until then the first waits too, and would repeat this one
+    only_one = RecordLocation.BEFORE_BASELINE in places or (due and _one_stands_unread(case, other_side(copy.side)))
+    taken = key_was_paired or (only_one and copy is not first)
     if copy is first and copy.carried is not None and not case.places(copy.side) & _READ_BEFORE:
         taken = False  # it waited while its key was read, and nothing else is there that it could repeat
     if taken and not places & BEYOND_THE_CUT:
@@ -300,6 +341,14 @@ def _judge_follower(
         reason = reason_of(ReasonCode.ORIGIN_STILL_OPEN)
         return UnmatchedItem(copy=copy, fate=MatchStatus.ORIGIN_OPEN, reason=reason, lookup_hits=case.lookup_hits)
     return _judge_absence(case, copy, MatchStatus.ORIGIN_ABSENT, deadlines)
+
+
+def _one_stands_unread(case: MatchGroup, side: ItemSide) -> bool:
+    """Return whether nobody has read the key's only copy on that side: it has one follower, whichever that is."""
+    known = {copy.item_id for copy in case.copies}
+    there = [seen for seen in case.lookup_hits if seen.side is side and seen.place in _STANDING]
+    others = [seen.place for seen in there if seen.item_id not in known and not seen.detail.get("reverses")]
+    return others == [RecordLocation.UNREAD]
 
 
 def _waited_beyond_the_cut(event: Entry) -> bool:

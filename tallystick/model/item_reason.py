@@ -35,6 +35,7 @@ class ReasonCode(StrEnum):
     EXTRA_WAS_FOLLOWED = "the other side followed it"
     EXTRA_ALONE = "the other side has no {row} for it"
     KEY_WAS_PAIRED = "its key was paired already"
+    BESIDE_UNREAD = "another one of its key stands where no run has read it"
     IDLE_REVERSAL = "it takes back {about}, which is no {row} of its leg and money that a run judged one too many"
     """about: the item id of what it names."""
     FIELDS_DIFFER = "the compared fields differ"

@@ -20,7 +20,7 @@ from tallystick.kafka_log.search import Wanted, find_records
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.ledger.earlier_rows import EarlierRows
 from tallystick.ledger.key_index import ReadableIndexes
-from tallystick.matching.closed_cut import losses_of_closed, unread_where_closed
+from tallystick.matching.closed_cut import losses_of_closed, pairs_beside_closed, unread_where_closed
 from tallystick.matching.ledger_horizon import locate_row
 from tallystick.matching.match_case import LookupHit, MatchGroup, RecordLocation
 from tallystick.matching.producer_acks import AckedOffset, acks_of, locate_acked
@@ -213,7 +213,7 @@ def _lookup_hits(
         wanted = _input_keys(asked, indexed, now_utc=cut.now_utc)
         in_ledger = _look_up_inputs(sides, cut, baseline=past.baseline, partitions=inputs, match_keys=wanted)
         _add_indexed(in_ledger, indexed, ItemSide.LEDGER)
-    topic_keys = _topic_keys(asked, in_ledger, direction=contract.direction, now_utc=cut.now_utc)
+    topic_keys = _topic_keys(asked, in_ledger, past.closed, direction=contract.direction, now_utc=cut.now_utc)
     in_topics = _look_up_topics(
         sides,
         cut,
@@ -246,7 +246,9 @@ def _input_keys(asked: Questions, indexed: _Hits, *, now_utc: datetime) -> set[s
     }
 
 
-def _topic_keys(asked: Questions, in_ledger: _Hits, *, direction: Direction, now_utc: datetime) -> set[str]:
+def _topic_keys(
+    asked: Questions, in_ledger: _Hits, closed: Sequence[Cut], *, direction: Direction, now_utc: datetime
+) -> set[str]:
     return {
         case.match_key
         for case in asked.keyed
@@ -257,6 +259,7 @@ def _topic_keys(asked: Questions, in_ledger: _Hits, *, direction: Direction, now
             now_utc=now_utc,
             new_copies_due_utc=asked.new_copies_due_utc,
         )
+        or pairs_beside_closed(case, closed)
     }
 
 

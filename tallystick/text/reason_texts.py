@@ -10,6 +10,7 @@ REASON_TEXTS: Mapping[ReasonCode, str] = {
     ReasonCode.EXTRA_WAS_FOLLOWED: "the other side followed it",
     ReasonCode.EXTRA_ALONE: "the other side has no {row} for it",
     ReasonCode.KEY_WAS_PAIRED: "its key was paired already",
+    ReasonCode.BESIDE_UNREAD: "another one of its key stands where no run has read it",
     ReasonCode.IDLE_REVERSAL: (
         "it takes back {about}, which is no {row} of its leg and money that a run judged one too many"
     ),

@@ -87,7 +87,7 @@ BROKEN: tuple[Broken, ...] = (
             ),
             Edit(
                 "tallystick/matching/pairing.py",
-                "    taken = key_was_paired or (RecordLocation.BEFORE_BASELINE in places and copy is not first)\n",
+                "    taken = key_was_paired or (only_one and copy is not first)\n",
                 "    taken = key_was_paired\n",
             ),
             Edit(

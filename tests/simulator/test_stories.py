@@ -175,10 +175,34 @@ def test_a_log_that_grew_again_is_told_again_where_it_does_before_anything_new_w
     assert doubts(played, upto=4) == told
 
 
+CLOSED = (("cluster_down", 0, 0, 20), "window", "close_cut", "cluster_down")
+
+
 def test_a_cut_that_is_closed_unread_forgets_nothing_of_the_log_before_it() -> None:
-    closed = (("cluster_down", 0, 0, 20), "window", "close_cut", "cluster_down")
     played = play(
         Config(producer_mode="plain"),
-        *("window", *TWICE, "window", *closed, ("rewrite_tail", 0, 0), "window", "window"),
+        *("window", *TWICE, "window", *CLOSED, ("rewrite_tail", 0, 0), "window", "window"),
     )
     assert doubts(played, upto=4) == [[], ["cut_closed"], ["log_rewritten"], []]
+
+
+@pytest.mark.parametrize("slice_by", ["xmin", "written_xid"])
+@pytest.mark.parametrize(("again", "told"), [("by_hand", ["duplicate_in_ledger"]), ("wait", [])])
+def test_a_row_whose_double_stands_in_a_cut_that_was_closed_is_one_too_many(
+    slice_by: str, again: str, told: list[str]
+) -> None:
+    missing = ("window", "trade", "window", "half_trade", "window", "window")
+    played = play(
+        Config(slice_by=slice_by, carrier_mode="at_least"),
+        *(*missing, again, *CLOSED, "carry", "commit_second", "window", "window"),
+    )
+    assert outstanding(played) == told
+
+
+@pytest.mark.parametrize(("again", "told"), [("redeliver", ["duplicate_in_topic_new_session"]), ("wait", [])])
+def test_of_two_events_of_a_row_in_a_cut_that_was_closed_one_is_too_many(again: str, told: list[str]) -> None:
+    played = play(
+        Config(direction="ledger_to_topic", carrier_mode="at_least"),
+        *("window", "half_trade", *CLOSED, "carry", "commit_second", again, "window", "window"),
+    )
+    assert outstanding(played) == told

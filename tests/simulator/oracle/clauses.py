@@ -186,7 +186,7 @@ class Oracle:
             return True
         if any(row.odd_id for row in facts.rows) and any(one is Doubt.LEDGER_REWRITTEN for _, one in doubts):
             return True
-        if wrong.kind.endswith("twice") and (self._read_in_part(name, facts) or self._row_in_closed_cut(name, facts)):
+        if wrong.kind.endswith("twice") and self._read_in_part(name, facts):
             return True
         return any(one in SEEN_IN_PART and when >= at for when, one in doubts)
 
@@ -218,14 +218,6 @@ class Oracle:
         """Has the key events, and none since the books began?"""
         began = self.world.truth.baseline_at
         return began is not None and bool(facts.events) and not any(_since(one, began) for one in facts.events)
-
-    def _row_in_closed_cut(self, name: str, facts: KeyFacts) -> bool:
-        """Does a row of it lie in a cut of which a person said that nobody has read it?"""
-        books = self.world.store.of(name)
-        closed = [books.cuts[n].cut.ledger_slice for n, row in books.verdicts.items() if Doubt.CUT_CLOSED in row.doubts]
-        by = {"xmin": "xid", "written_xid": "written_xid", "jdbc": "row_id"}[self.world.config.slice_by]
-        places = [getattr(row, by) or 0 for row in facts.rows]
-        return any(part.position_start <= place < part.position_end for part in closed for place in places)
 
     def _unread(self, name: str, events: Iterable[EventFact]) -> list[EventFact]:
         """Those that lie in no slice of a stored cut, as far as it could read, and was read at all."""

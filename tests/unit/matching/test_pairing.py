@@ -142,6 +142,59 @@ def test_a_key_that_stands_twice_in_the_ledger_is_doubled_whoever_has_read_the_f
     assert fates(same) == {}
 
 
+ROW_1, ROW_2, EVENT_11 = "ledger:1", "ledger:2", "topic:billing.payouts:0:11"
+READ, UNREAD = RecordLocation.EARLIER_SLICE, RecordLocation.UNREAD
+
+
+@pytest.mark.parametrize("state", [ItemState.OPEN, ItemState.BROKEN], ids=str)
+@pytest.mark.parametrize(("place", "surplus"), [(UNREAD, [ROW_2]), (READ, [])], ids=str)
+def test_a_row_that_comes_for_an_event_is_one_too_many_beside_another_that_nobody_has_read(
+    state: ItemState, place: RecordLocation, surplus: list[str]
+) -> None:
+    rows = [seen(LEDGER, place, 1), seen(LEDGER, RecordLocation.SLICE, 2)]
+    outcome = paired(carried(event(11), state), row(2), direction=T2L, lookup_hits=rows)
+    assert fates(outcome) == dict.fromkeys(surplus, MatchStatus.EXTRA)
+    assert [residue.partner and residue.partner.item_id for residue in outcome.residues] == [EVENT_11 for _ in surplus]
+    assert len(outcome.matched) == 1 - len(surplus)
+
+
+@pytest.mark.parametrize(("stands", "surplus"), [(True, [ROW_1]), (False, [])])
+def test_a_row_that_waited_is_one_too_many_beside_another_unless_its_owner_has_replaced_it(
+    stands: bool, surplus: list[str]
+) -> None:
+    rows = [seen(LEDGER, UNREAD, 2), *([seen(LEDGER, READ, 1)] if stands else [])]
+    outcome = paired(carried(row(1)), event(11), lookup_hits=rows)
+    assert fates(outcome) == dict.fromkeys(surplus, MatchStatus.EXTRA)
+
+
+def test_an_event_that_comes_for_a_row_is_one_too_many_beside_another_that_nobody_has_read() -> None:
+    known = seen(LEDGER, READ, 1)
+    assert fates(paired(carried(row(1)), event(11), lookup_hits=[known, seen(IN_TOPIC, UNREAD, 5)])) == {
+        EVENT_11: MatchStatus.EXTRA
+    }
+    aborted = seen(IN_TOPIC, RecordLocation.ABORTED, 5)
+    assert fates(paired(carried(row(1)), event(11), lookup_hits=[known, aborted])) == {}
+
+
+def test_a_surplus_copy_that_is_followed_is_not_told_again_beside_one_that_nobody_has_read() -> None:
+    surplus = event(11, carried=item_of(event(11), ItemState.BROKEN, reason="duplicate_in_topic_new_session"))
+    rows = [seen(LEDGER, UNREAD, 1), seen(LEDGER, RecordLocation.SLICE, 2)]
+    outcome = paired(surplus, row(2), direction=T2L, lookup_hits=rows)
+    assert fates(outcome) == {}
+
+
+@pytest.mark.parametrize(("rows", "second"), [([1], MatchStatus.EXTRA), ([1, 2], MatchStatus.PARTNER_UNREAD)])
+def test_one_row_that_nobody_has_read_has_one_event_and_not_two(rows: list[int], second: MatchStatus) -> None:
+    outcome = paired(event(11), event(12), lookup_hits=[seen(LEDGER, UNREAD, at) for at in rows])
+    assert fates(outcome) == {EVENT_11: MatchStatus.PARTNER_UNREAD, "topic:billing.payouts:0:12": second}
+
+
+def test_two_events_of_a_row_that_nobody_has_read_wait_together() -> None:
+    case = case_of(event(11), event(12), lookup_hits=[seen(LEDGER, UNREAD, 1)])
+    within_grace = pair_key(case, direction=L2T, deadlines=deadlines_of(now_utc=NOON))
+    assert set(fates(within_grace).values()) == {MatchStatus.WAITING}
+
+
 def test_a_row_written_anew_beside_the_one_that_repeats_it_is_no_second_duplicate() -> None:
     beside = [seen(LEDGER, RecordLocation.EARLIER_SLICE, 2), seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 5)]
     case = replace(case_of(row(1), lookup_hits=beside), surplus_rows=frozenset({"ledger:2"}))

@@ -18,6 +18,7 @@ STORED: dict[tuple[ReasonCode, ReasonSide | None], str] = {
     (C.EXTRA_ALONE, LEDGER): "the other side has no row for it",
     (C.EXTRA_ALONE, INPUTS): "the other side has no input for it",
     (C.KEY_WAS_PAIRED, None): "its key was paired already",
+    (C.BESIDE_UNREAD, None): "another one of its key stands where no run has read it",
     (C.IDLE_REVERSAL, LEDGER): (
         "it takes back NAME, which is no row of its leg and money that a run judged one too many"
     ),
