@@ -89,6 +89,20 @@ def needs_topic(
     )
 
 
+def pairs_with_older_row(case: MatchGroup, older: Collection[int], *, moved_here: bool) -> bool:
+    """Return whether a copy that waited has a partner, and the row of the two may be an older one, written anew: then
+    its event may be older as well, than the books too, and this one repeats it.
+
+    older: cuts whose rows may be older. moved_here: may new ones of this cut?
+    """
+    if not case.side(ItemSide.TOPIC) or all(copy.carried is None for copy in case.copies):
+        return False
+    return any(
+        moved_here if row.carried is None or row.is_new_version else row.carried.first_seen_cut in older
+        for row in case.side(ItemSide.LEDGER)
+    )
+
+
 def needs_input(
     case: MatchGroup, indexed: Iterable[LookupHit], *, now_utc: datetime, new_copies_due_utc: datetime
 ) -> bool:

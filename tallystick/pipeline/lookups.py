@@ -32,6 +32,7 @@ from tallystick.matching.record_location import (
     needs_input,
     needs_topic,
     not_yet_fetched,
+    pairs_with_older_row,
 )
 from tallystick.matching.row_identity import RowNames
 from tallystick.matching.scan_result import SliceScan
@@ -213,7 +214,7 @@ def _lookup_hits(
         wanted = _input_keys(asked, indexed, now_utc=cut.now_utc)
         in_ledger = _look_up_inputs(sides, cut, baseline=past.baseline, partitions=inputs, match_keys=wanted)
         _add_indexed(in_ledger, indexed, ItemSide.LEDGER)
-    topic_keys = _topic_keys(asked, in_ledger, past.closed, direction=contract.direction, now_utc=cut.now_utc)
+    topic_keys = _topic_keys(asked, in_ledger, cut, past, direction=contract.direction)
     in_topics = _look_up_topics(
         sides,
         cut,
@@ -246,9 +247,7 @@ def _input_keys(asked: Questions, indexed: _Hits, *, now_utc: datetime) -> set[s
     }
 
 
-def _topic_keys(
-    asked: Questions, in_ledger: _Hits, closed: Sequence[Cut], *, direction: Direction, now_utc: datetime
-) -> set[str]:
+def _topic_keys(asked: Questions, in_ledger: _Hits, cut: Cut, past: RunHistory, *, direction: Direction) -> set[str]:
     return {
         case.match_key
         for case in asked.keyed
@@ -256,11 +255,18 @@ def _topic_keys(
             case,
             in_ledger.get(case.match_key, ()),
             direction=direction,
-            now_utc=now_utc,
+            now_utc=cut.now_utc,
             new_copies_due_utc=asked.new_copies_due_utc,
         )
-        or pairs_beside_closed(case, closed)
+        or _may_be_repeated(case, cut, past)
     }
+
+
+def _may_be_repeated(case: MatchGroup, cut: Cut, past: RunHistory) -> bool:
+    """Return whether another event of a pair that waited may stand where neither scan nor index of keys has it."""
+    moved_here = cut.ledger_slice.position_start < past.rows_moved_below
+    older = past.ledger_starts.rows_may_be_older
+    return pairs_beside_closed(case, past.closed) or pairs_with_older_row(case, older, moved_here=moved_here)
 
 
 def _add_indexed(found: dict[str, list[LookupHit]], indexed: Mapping[str, Sequence[LookupHit]], side: ItemSide) -> None:

@@ -206,3 +206,16 @@ def test_of_two_events_of_a_row_in_a_cut_that_was_closed_one_is_too_many(again: 
         *("window", "half_trade", *CLOSED, "carry", "commit_second", again, "window", "window"),
     )
     assert outstanding(played) == told
+
+
+@pytest.mark.parametrize(
+    ("again", "told"), [(("first_again", 5, 10), ["duplicate_in_topic_reprocessed"]), (("trade", 5, 10), [])]
+)
+def test_an_event_that_is_published_again_is_not_the_one_of_a_row_from_before_the_books_that_was_touched(
+    again: tuple[object, ...], told: list[str]
+) -> None:
+    played = play(
+        Config(key_is_unique=True, producer_mode="plain", carrier_mode="at_most"),
+        *(("trade", 2, 8), "window", ("touch", 0, 4), "window", again, "window", "window"),
+    )
+    assert outstanding(played) == told

@@ -132,7 +132,7 @@ class Oracle:
                 seen = [one for one in self.reported.get(name, {}).get(key, ()) if _fits(one, wrong)]
                 if seen or self._excused(name, facts, wrong):
                     continue
-                yield f"{name}: {key}: {wrong.kind}, and nobody said so: {told(facts)}{_rewritten(facts.events)}"
+                yield f"{name}: {key}: {wrong.kind}, and nobody said so: {told(facts)}{self._touched(facts)}"
 
     def _torn_and_not_told(self, contract: Contract) -> Iterator[str]:
         """A business transaction of which some legs stand and others never came, where all of it came since the books
@@ -159,8 +159,7 @@ class Oracle:
                 continue
             last = max((one.visible_at for one in events if one.visible_at), default=began)
             if not any(one in said and when >= last for when, one in self.doubted.get(name, ())):
-                about = _rewritten(events)
-                yield f"{name}: {key}: torn, and nobody said so: only {sorted(legs)} stands{about}"
+                yield f"{name}: {key}: torn, and nobody said so: only {sorted(legs)} stands"
 
     def _rows_beside(self, transaction_key: str) -> set[str]:
         """Keys of the transaction's rows: what is missing in the topic tells of it too."""
@@ -245,6 +244,13 @@ class Oracle:
         events = [one for one in self.world.truth.events if one.money.transaction_key == found.transaction_key]
         return "; a leg of it is gone that nobody has read" if self._unread(name, events) else ""
 
+    def _touched(self, facts: KeyFacts) -> str:
+        """What else is true of a wrong that nobody told: by it a known violation is told from any other."""
+        began = self.world.truth.baseline_at
+        older = began is not None and any(one.visible_at and one.visible_at <= began for one in facts.events)
+        touched = any(row.touched for row in facts.rows)
+        return "; its row was touched, and an event of it is older than the books" if older and touched else ""
+
     def _lies_before_the_books(self, facts: KeyFacts, wrong: Wrong) -> bool:
         """A key all of whose copies but one are older than the contract; of two that came since, one is too many."""
         began = self.world.truth.baseline_at
@@ -305,11 +311,6 @@ class Oracle:
         """Items that wait still."""
         newest = self.world.store.of(contract.name).newest()
         return [item.item_id for item in newest if item.state is ItemState.OPEN]
-
-
-def _rewritten(events: Iterable[EventFact]) -> str:
-    """What else is true of a wrong that nobody told."""
-    return "; written where a cut had read others" if any(one.over_others for one in events) else ""
 
 
 def _since(copy: EventFact | RowFact, began: datetime) -> bool:

@@ -88,7 +88,7 @@ def rewrite_tail(services: Services, a: int, b: int) -> None:
     while log.end < before:
         money = next(one for one in services.new_payment(b) if legs[one.leg] == log.place.topic)
         services.world.tell(f"somebody publishes {money.match_key} where others stood")
-        services.world.publish(None, log.place, money, by="service", session="x").over_others = True
+        services.world.publish(None, log.place, money, by="service", session="x")
 
 
 def recreate(services: Services, a: int, b: int) -> None:

@@ -30,8 +30,7 @@ class EventFact:
     """One record. outcome: open, committed, aborted, plain; or lost, where the log was cut back below it.
 
     by: who wrote it: service, repair, hand. reverses: item id of the copy that it takes back; negated: it takes one.
-    taken_back: another event has taken it back. over_others: it stands
-    where others stood before a log was cut back. visible_at: since when a reader may see it. readable: is it an event?
+    taken_back: another event has taken it back. visible_at: since when a reader may see it. readable: is it an event?
     """
 
     money: Money
@@ -49,7 +48,6 @@ class EventFact:
     action_id: str = ""
     reverses: str = ""
     taken_back: bool = False
-    over_others: bool = False
     origin: str = field(init=False)
     """What a carrier knows it by."""
 

@@ -11,6 +11,7 @@ from tallystick.matching.closed_cut import (
     closed_result,
     closing_of,
     losses_of_closed,
+    pairs_beside_closed,
     refuse_to_close,
     unread_where_closed,
 )
@@ -19,7 +20,19 @@ from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Doubt
 from tallystick.model.open_item import ItemSide
 from tallystick.model.verdict import Verdict
-from tests.unit.builders import IN_TOPIC, LEDGER, cut_of, ledger_slice_of, partition_at, seen, slice_of
+from tests.unit.builders import (
+    IN_TOPIC,
+    LEDGER,
+    case_of,
+    cut_of,
+    event,
+    item_of,
+    ledger_slice_of,
+    partition_at,
+    row,
+    seen,
+    slice_of,
+)
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 CUT = cut_of(slice_of(10, 20), ledger_slice=ledger_slice_of(100, 200), n=2)
@@ -97,3 +110,12 @@ def test_an_input_that_stands_in_a_closed_cut_is_unread_where_the_log_shows_it()
     inputs = (of_log, of_index)
     found = unread_where_closed({"ev-1": inputs}, [CUT])["ev-1"]
     assert [one.place for one in found] == [RecordLocation.UNREAD, RecordLocation.EARLIER_SLICE]
+
+
+@pytest.mark.parametrize(("first_seen", "asks"), [(1, True), (3, True), (4, False)])
+def test_the_log_is_asked_for_a_pair_that_waited_beside_a_closed_cut(first_seen: int, asks: bool) -> None:
+    waited = row(1, carried=item_of(row(1), cut_n=first_seen))
+    assert pairs_beside_closed(case_of(waited, event(11)), [CUT]) is asks
+    assert not pairs_beside_closed(case_of(waited, event(11)), [])
+    assert not pairs_beside_closed(case_of(waited), [CUT])
+    assert not pairs_beside_closed(case_of(row(1), event(11)), [CUT])

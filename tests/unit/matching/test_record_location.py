@@ -8,7 +8,13 @@ import pytest
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_log.log_walk import Outcome
 from tallystick.matching.match_case import Entry, LookupHit, RecordLocation
-from tallystick.matching.record_location import add_unseen, in_log_order, locate_record, needs_topic
+from tallystick.matching.record_location import (
+    add_unseen,
+    in_log_order,
+    locate_record,
+    needs_topic,
+    pairs_with_older_row,
+)
 from tallystick.model.direction import Direction
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemState
@@ -193,3 +199,16 @@ def test_an_overdue_event_without_any_row_is_asked_about_where_its_row_comes_fir
 def test_a_broken_copy_beside_a_new_one_counts_as_a_copy() -> None:
     broken = item_of(event(11), ItemState.BROKEN)
     assert asks(event(11, carried=broken), row(1), row(2))
+
+
+def test_a_pair_of_which_one_waited_is_looked_for_where_its_row_may_have_been_written_anew() -> None:
+    old_row, old_event = row(1, carried=item_of(row(1), cut_n=3)), event(11, carried=item_of(event(11), cut_n=3))
+    assert pairs_with_older_row(case_of(old_row, event(12)), {3}, moved_here=False)
+    assert not pairs_with_older_row(case_of(old_row, event(12)), {2}, moved_here=True)
+    assert pairs_with_older_row(case_of(row(1), old_event), set(), moved_here=True)
+    assert not pairs_with_older_row(case_of(row(1), old_event), {3}, moved_here=False)
+    anew = replace(old_row, is_new_version=True)
+    assert pairs_with_older_row(case_of(anew, event(12)), set(), moved_here=True)
+    assert not pairs_with_older_row(case_of(anew, event(12)), {3}, moved_here=False)
+    for copies in ((row(1), event(12)), (old_row,), (old_event,)):
+        assert not pairs_with_older_row(case_of(*copies), {3}, moved_here=True)
