@@ -96,7 +96,7 @@ def pair_key(
     extras = frozenset(copy.item_id for copy in _extra_origins(case, origins, origin))
     pairs: tuple[tuple[Entry, Entry], ...] = ()
     if origins and followers:
-        pairs = _pair(origins, followers, apart=_belongs_to_an_older_pair(case, extras, follower=follower))
+        pairs = _pair(origins, followers, apart=_belongs_to_an_older_pair(case, extras, deadlines, follower=follower))
     beside = _beside_unread(case, pairs, extras)
     key_was_paired = bool(pairs) or (bool(followers) and _was_consumed(case, follower))
     partner = {copy.item_id: other for pair in pairs for copy, other in (pair, pair[::-1])}
@@ -180,15 +180,34 @@ def _misrouted(copy: Entry, legs: Mapping[str, str], *, partner: Entry | None = 
     return UnmatchedItem(copy=copy, fate=MatchStatus.MISROUTED, reason=reason, partner=partner)
 
 
-def _belongs_to_an_older_pair(case: MatchGroup, extras: Collection[str], *, follower: ItemSide) -> Callable[..., bool]:
-    """Return whether two new copies are no pair, since a follower of the key stands elsewhere already, before these.
+def _belongs_to_an_older_pair(
+    case: MatchGroup, extras: Collection[str], deadlines: Deadlines, *, follower: ItemSide
+) -> Callable[..., bool]:
+    """Return whether two copies are no pair, since a follower of the key stands elsewhere already, before these.
 
-    Where the origin is one too many itself, its follower is its own, and nothing more is said of it.
+    Where the origin is one too many itself, its follower is its own, and nothing more is said of it. Nor is it where
+    one of them waited, unless for a row that may be the one of then, written anew: what follows that repeats.
     """
     there = case.places(follower, without=case.surplus_rows) & _READ_BEFORE
     if not there:
         return lambda origin, other: False
-    return lambda origin, other: origin.carried is None and other.carried is None and origin.item_id not in extras
+
+    def apart(origin: Entry, other: Entry) -> bool:
+        if origin.item_id in extras:
+            return False
+        if origin.carried is None and other.carried is None:
+            return True
+        read = follower is ItemSide.TOPIC and there != {RecordLocation.UNREAD}
+        return read and _may_be_written_anew(origin, deadlines) and not (_is_judged(origin) or _is_judged(other))
+
+    return apart
+
+
+def _may_be_written_anew(row: Entry, deadlines: Deadlines) -> bool:
+    """Return whether the guard of older rows leaves it open that the row was read before."""
+    if row.carried is None or row.is_new_version:
+        return deadlines.rows_may_be_older
+    return _may_be_older(row, deadlines)
 
 
 def _pair(

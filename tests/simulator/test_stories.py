@@ -219,3 +219,16 @@ def test_an_event_that_is_published_again_is_not_the_one_of_a_row_from_before_th
         *(("trade", 2, 8), "window", ("touch", 0, 4), "window", again, "window", "window"),
     )
     assert outstanding(played) == told
+
+
+@pytest.mark.parametrize(("again", "told"), [("redeliver", ["duplicate_in_topic_new_session"]), ("wait", [])])
+@pytest.mark.parametrize("before", [("window", "trade"), ("trade", "window")], ids=["read", "older than the books"])
+def test_an_event_that_comes_again_is_one_too_many_where_its_row_is_touched_behind_the_horizon(
+    before: tuple[str, ...], again: str, told: list[str]
+) -> None:
+    played = play(
+        Config(direction="ledger_to_topic", carrier_mode="at_least"),
+        *(*before, "window", ("pay", 1, 0), "touch", again, "window"),
+        *(("commit_first", 1, 0), "carry", "commit_second", "window", "window"),
+    )
+    assert outstanding(played) == told

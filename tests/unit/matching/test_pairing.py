@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 import pytest
 
 from tallystick.matching.match_case import Entry, MatchResult, MatchStatus, RecordLocation, UnmatchedItem
 from tallystick.matching.pairing import origin_side, other_side, pair_key
+from tallystick.matching.unreadable_ranges import OutOfSight
 from tallystick.model.direction import Direction
 from tallystick.model.item_reason import ReasonCode, reason_of
 from tallystick.model.open_item import ItemState
@@ -193,6 +195,34 @@ def test_two_events_of_a_row_that_nobody_has_read_wait_together() -> None:
     case = case_of(event(11), event(12), lookup_hits=[seen(LEDGER, UNREAD, 1)])
     within_grace = pair_key(case, direction=L2T, deadlines=deadlines_of(now_utc=NOON))
     assert set(fates(within_grace).values()) == {MatchStatus.WAITING}
+
+
+MOVED = {"rows_may_be_older": True}
+STOOD = {"out_of_sight": OutOfSight(rows_may_be_older=frozenset({1}))}
+
+
+@pytest.mark.parametrize(
+    ("copies", "about"),
+    [((row(1), carried(event(12))), MOVED), ((carried(row(1)), event(12)), STOOD)],
+    ids=["the event waited", "the row waited"],
+)
+def test_an_event_repeats_where_its_row_may_be_the_one_of_an_earlier_event_written_anew(
+    copies: tuple[Entry, ...], about: dict[str, Any]
+) -> None:
+    def surplus(*earlier: RecordLocation, **known: Any) -> list[str]:
+        hits = [seen(IN_TOPIC, place, at) for at, place in enumerate(earlier)]
+        outcome = pair_key(case_of(*copies, lookup_hits=hits), direction=L2T, deadlines=deadlines_of(**known))
+        return [item_id for item_id, fate in fates(outcome).items() if fate is MatchStatus.EXTRA]
+
+    repeats = ["topic:billing.payouts:0:12"]
+    assert surplus(READ, **about) == surplus(RecordLocation.BEFORE_BASELINE, **about) == repeats
+    assert surplus(READ) == surplus(**about) == surplus(RecordLocation.ABORTED, **about) == []
+
+
+def test_an_event_of_a_row_that_was_judged_pairs_though_the_row_may_have_been_written_anew() -> None:
+    missing = carried(row(1), ItemState.BROKEN)
+    case = case_of(missing, event(12), lookup_hits=[seen(IN_TOPIC, READ, 5)])
+    assert len(pair_key(case, direction=L2T, deadlines=deadlines_of(**MOVED, **STOOD)).matched) == 1
 
 
 def test_a_row_written_anew_beside_the_one_that_repeats_it_is_no_second_duplicate() -> None:
