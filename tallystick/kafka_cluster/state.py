@@ -163,12 +163,16 @@ class CursorPosition:
 class PositionSums:
     """Sums over the positions of ledger rows: below the slice, as the cut before left them and now; and below its end.
 
-    expected None: the cut before kept none.
+    expected None: the cut before kept none. scattered: the same of numbers that nobody reaches by moving rows about, as
+    `jdbc.scattered` makes them; None where an older release has stored it.
     """
 
     expected: int | None
     now: int
     at_end: int
+    scattered_expected: int | None = None
+    scattered_now: int | None = None
+    scattered_at_end: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

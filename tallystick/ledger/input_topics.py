@@ -59,6 +59,9 @@ class InputTopics:
     def sum_of_positions(self, *, below: int) -> None:
         return None
 
+    def scattered_sum_of_positions(self, *, below: int) -> None:
+        return None
+
     def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
         """Return nothing by position: tallystick/pipeline/lookups.py asks the index and the log by offset."""
         return {}

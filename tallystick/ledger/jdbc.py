@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from sqlalchemy import (
@@ -63,6 +63,8 @@ _MICROSECOND = timedelta(microseconds=1)
 _MICROSECONDS = 1_000_000
 _REMAINDER_OF = 1_000_003
 """A prime; two rows that differ by a multiple of it look alike in the sum."""
+_SHIFT = 524_287
+"""A prime too, so that small remainders leave their order."""
 _KEYS_AT_ONCE = 500
 """Number of values in one IN list; SQLite takes 32,766, others fewer."""
 
@@ -90,10 +92,11 @@ def open_jdbc_ledger(
     *,
     read_before: Callable[[], tuple[ReadSlice, ...]],
     sum_before: Callable[[ReadSlice], int | None],
+    scattered_before: Callable[[ReadSlice], int | None] = lambda one: None,
     now: Callable[[], datetime],
 ) -> Iterator["JdbcLedger"]:
-    """Open the ledger; close it at the end. read_before: slices that cuts have read. sum_before: over the positions of
-    one of them, as `JdbcLedger.sum_of_positions` had it then. now: the verdict store's clock.
+    """Open the ledger; close it at the end. read_before: slices that cuts have read. sum_before, scattered_before: over
+    the positions of one of them, as `JdbcLedger.sum_of_positions` and the other had it then. now: the store's clock.
 
     Raises LedgerUnreachable.
     """
@@ -108,6 +111,7 @@ def open_jdbc_ledger(
                 ledger=ledger,
                 read_before=read_before,
                 sum_before=sum_before,
+                scattered_before=scattered_before,
                 now=now,
             )
     except OperationalError as error:
@@ -124,6 +128,7 @@ class JdbcLedger:
     read_before: Callable[[], tuple[ReadSlice, ...]]
     sum_before: Callable[[ReadSlice], int | None]
     now: Callable[[], datetime]
+    scattered_before: Callable[[ReadSlice], int | None] = lambda one: None
 
     def describe(self) -> LedgerDescription:
         columns = self.ledger.columns
@@ -189,11 +194,18 @@ class JdbcLedger:
         """Sum the positions that are integers: no one function of timestamps is known to all databases. Their
         remainders are summed, so that the sum has room in 64 bits.
         """
-        return None if self._is_timestamp else self._sum_where(self._order < below)
+        return None if self._is_timestamp else self._sum_where(self._order < below, self._remainder)
 
-    def _sum_where(self, inside: ColumnElement[bool]) -> int:
-        remainders = func.sum(self._order % _REMAINDER_OF)
-        return int(self.connection.scalar(select(remainders).select_from(self._table).where(inside, self._pairs)) or 0)
+    def scattered_sum_of_positions(self, *, below: int) -> int | None:
+        return None if self._is_timestamp else self._sum_where(self._order < below, scattered(self._remainder))
+
+    @property
+    def _remainder(self) -> ColumnElement[int]:
+        return cast(self._order % _REMAINDER_OF, types.BigInteger)
+
+    def _sum_where(self, inside: ColumnElement[bool], number: ColumnElement[int]) -> int:
+        query = select(func.sum(number)).select_from(self._table).where(inside, self._pairs)
+        return int(self.connection.scalar(query) or 0)
 
     def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
         key = self._column(self.ledger.columns.match_key)
@@ -236,8 +248,10 @@ class JdbcLedger:
             now = self.connection.scalar(select(func.count()).select_from(self._table).where(inside, self._pairs))
             if now != one.rows:
                 return False
-            then = self.sum_before(one)
-            return then is None or then == self._sum_where(inside)
+            then, scattered_then = self.sum_before(one), self.scattered_before(one)
+            if then is not None and then != self._sum_where(inside, self._remainder):
+                return False
+            return scattered_then is None or scattered_then == self._sum_where(inside, scattered(self._remainder))
 
         def holds(position: int) -> bool:
             one = find_read_slice(read(), position)
@@ -357,6 +371,17 @@ class JdbcLedger:
             return position
         moment = _EPOCH + position * _MICROSECOND
         return moment if getattr(self._order.type, "timezone", False) else moment.replace(tzinfo=None)
+
+
+_Number = TypeVar("_Number", int, ColumnElement[int])
+
+
+def scattered(remainder: _Number) -> _Number:
+    """A position's remainder as a number without order: two rows that went and two that came have another sum of them,
+    also where what they lie apart is the same. Each step has room in 64 bits.
+    """
+    shifted = remainder + _SHIFT
+    return shifted * shifted % _REMAINDER_OF * shifted % _REMAINDER_OF
 
 
 def _is_partial(index: ReflectedIndex) -> bool:

@@ -169,6 +169,9 @@ class ParquetLedger:
     def sum_of_positions(self, *, below: int) -> None:
         return None
 
+    def scattered_sum_of_positions(self, *, below: int) -> None:
+        return None
+
     def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
         slices = [*self._before(ledger_slice), ledger_slice]
         taken = {file.path: file for one in slices for file in one.files}

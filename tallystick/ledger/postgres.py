@@ -255,6 +255,9 @@ class PostgresLedger:
     def sum_of_positions(self, *, below: int) -> None:
         return None
 
+    def scattered_sum_of_positions(self, *, below: int) -> None:
+        return None
+
     def count_by_place(self, ledger_slice: LedgerSlice, *, cut_n: int) -> EarlierRows | None:
         if self.ledger.slice_by != "written_xid":
             return None

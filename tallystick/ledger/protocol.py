@@ -125,6 +125,10 @@ class Ledger(Protocol):
         """
         ...
 
+    def scattered_sum_of_positions(self, *, below: int) -> int | None:
+        """Return the same sum over scattered positions: of rows 1 and 4 the plain one is that of 2 and 3."""
+        ...
+
     def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
         """Return every row of these keys in the whole ledger, seen from the slice; a key without one is left out."""
         ...

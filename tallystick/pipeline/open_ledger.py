@@ -45,6 +45,7 @@ def open_ledger_of(engine: Engine, contract: Contract, connections: Connections)
                 contract.ledger,
                 read_before=read_before,
                 sum_before=partial(ledger_sum_of_slice, engine, contract.name),
+                scattered_before=partial(ledger_sum_of_slice, engine, contract.name, prefix="scattered_"),
                 now=now,
             ) as ledger:
                 yield ledger

@@ -46,7 +46,15 @@ def _position_sums(sides: Sources, cut: Cut, earlier: ClusterState) -> PositionS
     at_end = sides.ledger.sum_of_positions(below=cut.ledger_slice.position_end)
     if now is None or at_end is None:
         return None
-    return PositionSums(expected=earlier.ledger_sums.at_end if earlier.ledger_sums else None, now=now, at_end=at_end)
+    before = earlier.ledger_sums
+    return PositionSums(
+        expected=before.at_end if before else None,
+        now=now,
+        at_end=at_end,
+        scattered_expected=before.scattered_at_end if before else None,
+        scattered_now=sides.ledger.scattered_sum_of_positions(below=cut.ledger_slice.position_start),
+        scattered_at_end=sides.ledger.scattered_sum_of_positions(below=cut.ledger_slice.position_end),
+    )
 
 
 def _another_history(cut: Cut, read: LedgerSnapshot) -> LedgerSnapshot | None:

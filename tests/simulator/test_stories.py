@@ -232,3 +232,17 @@ def test_an_event_that_comes_again_is_one_too_many_where_its_row_is_touched_behi
         *(("commit_first", 1, 0), "carry", "commit_second", "window", "window"),
     )
     assert outstanding(played) == told
+
+
+@pytest.mark.parametrize(("again", "told"), [("wait", []), (("redeliver", 0, 0), ["duplicate_in_topic_new_session"])])
+def test_by_jdbc_the_event_of_a_late_row_is_no_duplicate_where_rows_went_that_sum_up_to_the_same(
+    again: object, told: list[str]
+) -> None:
+    """Rows 2 and 3 are archived, 1 and 4 come late."""
+    half_trades = (("half_trade", 0, 6), ("half_trade", 0, 10))
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="jdbc", key_is_unique=True, carrier_mode="at_most"),
+        *("window", ("pay", 5, 3), *half_trades, ("pay", 5, 10), ("pay", 3, 6), ("pay", 3, 6), ("trade", 0, 2)),
+        *("window", ("archive", 4, 2), again),
+    )
+    assert [one for one in outstanding(played) if one.startswith("duplicate")] == told

@@ -96,13 +96,15 @@ def _file_text(file: LedgerFile | None) -> str:
 def _other_rows(contract: Contract, looked_up: LookedUp, cluster: ClusterState) -> Iterator[DoubtFound]:
     """Say that the older rows are as many as before, and not the same ones: a count alone does not see it."""
     sums = cluster.ledger_sums
-    if sums is not None and sums.expected is not None and sums.now != sums.expected:
+    both = ((sums.expected, sums.now), (sums.scattered_expected, sums.scattered_now)) if sums else ()
+    differ = next((pair for pair in both if None not in pair and pair[0] != pair[1]), None)
+    if differ is not None:
         yield DoubtFound(
             doubt=Doubt.LEDGER_REWRITTEN,
             sentence=f"ledger: {looked_up.older_rows} rows are older than this slice, as many as earlier cuts read, "
             f"and not the same: at least one row went, and another came in later than the overlap of "
             f"{contract.ledger.overlap_text} allows, or took other {contract.ledger.positions}.",
-            details={"sum": sums.now, "expected_sum": sums.expected},
+            details={"sum": differ[1], "expected_sum": differ[0]},
         )
 
 

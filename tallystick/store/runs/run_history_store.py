@@ -57,14 +57,15 @@ def ledger_rows_by_slice(engine: Engine, contract_name: str, before: int | None 
         return tuple(ReadSlice(start=start, end=end, rows=rows) for start, end, rows in connection.execute(statement))
 
 
-def ledger_sum_of_slice(engine: Engine, contract_name: str, read: ReadSlice) -> int | None:
+def ledger_sum_of_slice(engine: Engine, contract_name: str, read: ReadSlice, *, prefix: str = "") -> int | None:
     """Return the sum of the positions that a slice held once its cut had read it; None where its run kept none.
 
-    The run summed all that lay below the slice's end and all that lay below its start.
+    The run summed all that lay below the slice's end and all that lay below its start. prefix: of which of its sums.
     """
     sums = verdict_table.c.look_ups["surroundings"]["ledger_sums"]
+    at_end, at_start = (cast(sums[f"{prefix}{place}"].as_string(), Numeric) for place in ("at_end", "now"))
     statement = (
-        select(cast(sums["at_end"].as_string(), Numeric) - cast(sums["now"].as_string(), Numeric))
+        select(at_end - at_start)
         .join(
             cut_slice,
             (cut_slice.c.contract == verdict_table.c.contract) & (cut_slice.c.cut_n == verdict_table.c.cut_n),

@@ -236,9 +236,6 @@ class Oracle:
 
     def _about(self, name: str, found: Break) -> str:
         """What else is true of what is said: by it a known violation is told from any other."""
-        gone = any(not row.stands for row in self.world.truth.rows.values())
-        if self.world.config.slice_by == "jdbc" and found.break_class.startswith("duplicate") and gone:
-            return "; by a column that grows, from which rows were deleted"
         if found.break_class != "torn_transaction":
             return ""
         events = [one for one in self.world.truth.events if one.money.transaction_key == found.transaction_key]

@@ -22,7 +22,7 @@ from tallystick.ledger.earlier_rows import (
     places_by_number,
     slice_name,
 )
-from tallystick.ledger.jdbc import snapshot_behind
+from tallystick.ledger.jdbc import scattered, snapshot_behind
 from tallystick.ledger.protocol import HorizonHolder, LedgerDescription, LedgerRow
 from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
 from tallystick_spark.readers.ledger_frame import LEDGER_ROWS
@@ -41,6 +41,7 @@ class WorldLedger:
     read_before: Callable[[int], tuple[ReadSlice, ...]]
     counted_before: Callable[[int], EarlierRows | None]
     sum_before: Callable[[ReadSlice], int | None]
+    scattered_before: Callable[[ReadSlice], int | None]
     snapshot: dict[int, Row] | None = None
 
     def describe(self) -> LedgerDescription:
@@ -81,6 +82,9 @@ class WorldLedger:
         return sum(not ledger_slice.position_start <= row.xid < upper for row in self._now())
 
     def sum_of_positions(self, *, below: int) -> int | None:
+        return None
+
+    def scattered_sum_of_positions(self, *, below: int) -> int | None:
         return None
 
     def count_by_place(self, ledger_slice: LedgerSlice, *, cut_n: int) -> EarlierRows | None:
@@ -245,6 +249,9 @@ class WorldJdbcLedger(WorldLedger):
     def sum_of_positions(self, *, below: int) -> int | None:
         return _sum_of(row for row in self._now() if row.row_id < below)
 
+    def scattered_sum_of_positions(self, *, below: int) -> int | None:
+        return _scattered_sum_of(row for row in self._now() if row.row_id < below)
+
     def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
         read = self.read_before(1 << 30)
         found = super().look_up_rows(match_keys, ledger_slice)
@@ -258,7 +265,9 @@ class WorldJdbcLedger(WorldLedger):
         if one is None:
             return replace(row, was_read=False)
         there = [other for other in self._now() if one.start <= other.row_id < one.end]
-        return replace(row, was_read=len(there) == one.rows and self.sum_before(one) in (None, _sum_of(there)))
+        same = self.sum_before(one) in (None, _sum_of(there))
+        same = same and self.scattered_before(one) in (None, _scattered_sum_of(there))
+        return replace(row, was_read=len(there) == one.rows and same)
 
     def _position(self, row: Row) -> int:
         return row.row_id
@@ -266,3 +275,7 @@ class WorldJdbcLedger(WorldLedger):
 
 def _sum_of(rows: Iterable[Row]) -> int:
     return sum(row.row_id % 1_000_003 for row in rows)
+
+
+def _scattered_sum_of(rows: Iterable[Row]) -> int:
+    return sum(scattered(row.row_id % 1_000_003) for row in rows)

@@ -274,13 +274,14 @@ def ledger_rows_by_slice(engine: Store, contract_name: str, before: int | None =
     )
 
 
-def ledger_sum_of_slice(engine: Store, contract_name: str, read: ReadSlice) -> int | None:
+def ledger_sum_of_slice(engine: Store, contract_name: str, read: ReadSlice, *, prefix: str = "") -> int | None:
     books = engine.of(contract_name)
     for row in books.cuts:
         bounds = row.cut.ledger_slice
         if (bounds.position_start, bounds.position_end) == (read.start, read.end):
             kept = KeptClusterState.validate_python(cluster_state_document(engine, contract_name, row.cut.n))
-            return kept.ledger_sums.at_end - kept.ledger_sums.now if kept.ledger_sums else None
+            at_end, now = (getattr(kept.ledger_sums, f"{prefix}{place}", None) for place in ("at_end", "now"))
+            return at_end - now if at_end is not None and now is not None else None
     return None
 
 

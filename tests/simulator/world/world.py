@@ -80,6 +80,7 @@ class World:
             read_before=lambda n: ledger_rows_by_slice(self.store, name, n),
             counted_before=lambda n: earlier_rows_before(self.store, name, n),
             sum_before=lambda read: ledger_sum_of_slice(self.store, name, read),
+            scattered_before=lambda read: ledger_sum_of_slice(self.store, name, read, prefix="scattered_"),
         )
 
     def place(self, leg: str, number: int) -> TopicPartition:

@@ -16,7 +16,7 @@ from sqlalchemy.dialects import mssql, mysql, postgresql
 
 from tallystick.contract.ledger import LedgerSection
 from tallystick.ledger.earlier_rows import ReadSlice, find_read_slice
-from tallystick.ledger.jdbc import JdbcLedger, as_driver_texts, key_value, open_jdbc_ledger, snapshot_behind
+from tallystick.ledger.jdbc import JdbcLedger, as_driver_texts, key_value, open_jdbc_ledger, scattered, snapshot_behind
 from tallystick.ledger.jdbc_connection import jdbc_settings
 from tallystick.ledger.protocol import LedgerRefused, LedgerUnreachable
 from tallystick.model.cut import LedgerSlice, LedgerSnapshot
@@ -175,13 +175,14 @@ def insert(url: str, *rows: tuple[int | None, int, str], side: str = "credit") -
 
 
 def opened(
-    url: str, *read: ReadSlice, sum_then: int | None = None, **stated: object
+    url: str, *read: ReadSlice, sum_then: int | None = None, scattered_then: int | None = None, **stated: object
 ) -> AbstractContextManager[JdbcLedger]:
     return open_jdbc_ledger(
         jdbc_settings(url),
         LEDGER.model_copy(update=stated),
         read_before=lambda: read,
         sum_before=lambda one: sum_then,
+        scattered_before=lambda one: scattered_then,
         now=lambda: NOON,
     )
 
@@ -275,6 +276,30 @@ def test_as_many_rows_with_another_sum_are_not_those_that_were_read(
     with opened(file, ReadSlice(start=2, end=5, rows=2), sum_then=sum_then) as there:
         found = there.look_up_rows(["late", "b"], ledger_slice_of(7, 10, baseline=2))
     assert {key: rows[0].was_read for key, rows in found.items()} == {"late": known, "b": known}
+
+
+@pytest.mark.parametrize(
+    ("then", "known"), [((2, 5), True), ((3, 4), False), (None, True)], ids=["the same", "others", "a run of old"]
+)
+def test_as_many_rows_with_the_same_sum_may_be_others_than_were_read(
+    file: str, then: tuple[int, ...] | None, known: bool
+) -> None:
+    """Found by the simulated world: 3 and 4 were archived, 2 and 5 came late, and an event of 5 was a duplicate."""
+    insert(file, (2, 12, "late"), (5, 13, "late too"))
+    scattered_then = None if then is None else sum(map(scattered, then))
+    read = ReadSlice(start=2, end=6, rows=2)
+    with opened(file, read, sum_then=7, scattered_then=scattered_then) as there:
+        found = there.look_up_rows(["late", "late too"], ledger_slice_of(7, 10, baseline=2))
+    assert {key: rows[0].was_read for key, rows in found.items()} == {"late": known, "late too": known}
+
+
+def test_the_database_scatters_as_we_do_and_large_numbers_have_room(file: str) -> None:
+    numbers = (1, 2, 1_000_002, 1_000_003, 2**31, 2**63 - 2)
+    insert(file, *((n, 10 + place, f"key-{place}") for place, n in enumerate(numbers)))
+    with opened(file) as there:
+        sums = [there.scattered_sum_of_positions(below=n + 1) for n in numbers]
+    assert sums == [sum(scattered(n % 1_000_003) for n in numbers[:upto]) for upto in range(1, 7)]
+    assert len({scattered(n) for n in range(5_000)}) > 4_900
 
 
 def test_a_row_without_a_number_is_told_by_the_guard_and_lies_before_everything(file: str) -> None:

@@ -114,8 +114,10 @@ def test_by_a_column_a_row_that_came_later_than_the_overlap_is_told_with_what_to
 
 
 def test_by_a_column_as_many_rows_that_are_not_the_same_are_told() -> None:
-    def told(*, expected: int | None, older_rows: int = 40) -> list[DoubtFound]:
-        sums = PositionSums(expected=expected, now=100, at_end=200)
+    def told(*, expected: int | None, older_rows: int = 40, scattered_expected: int | None = None) -> list[DoubtFound]:
+        sums = PositionSums(
+            expected=expected, now=100, at_end=200, scattered_expected=scattered_expected, scattered_now=7
+        )
         ledger = {"kind": "jdbc", "connection": "l", "table": "main.posting", "order_by": "entry_id", "overlap": 10}
         contract, around = contract_of(ledger=ledger), ClusterState(ledger_sums=sums)
         counts = {"older_rows": older_rows, "older_rows_expected": 40}
@@ -125,6 +127,9 @@ def test_by_a_column_as_many_rows_that_are_not_the_same_are_told() -> None:
     assert "40 rows are older than this slice, as many as earlier cuts read, and not the same: at" in others.sentence
     assert others.details == {"sum": 100, "expected_sum": 99}
     assert told(expected=100) == told(expected=None) == []
+    (scattered,) = told(expected=100, scattered_expected=6)
+    assert (scattered.sentence, scattered.details) == (others.sentence, {"sum": 7, "expected_sum": 6})
+    assert told(expected=100, scattered_expected=7) == []
     (only,) = told(expected=99, older_rows=41)
     assert "1 row came in later" in only.sentence
 
