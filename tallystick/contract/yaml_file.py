@@ -1,6 +1,7 @@
 """Reads one YAML file into a mapping, or says in one line why not.
 
-Stricter than PyYAML: a key that stands twice in a mapping is refused, since the parser would keep the last one unseen.
+Stricter than PyYAML: a key that stands twice in a mapping is refused, since the parser would keep the last one unseen,
+and so is what takes long to read.
 """
 
 from collections.abc import Hashable
@@ -19,6 +20,8 @@ class DocumentUnreadable(TallystickError):
 def read_mapping(path: Path) -> dict[str, Any]:
     """Read the one mapping of a file. Raises DocumentUnreadable."""
     try:
+        if path.stat().st_size > BYTES_MAX:
+            raise DocumentUnreadable(f"{path}: got more than {BYTES_MAX:,} bytes; expected a contract")
         document = yaml.load(path.read_text(encoding="utf-8"), Loader=_NoKeyTwice)
     except FileNotFoundError:
         raise DocumentUnreadable(f"{path}: no such file; expected a contract in YAML") from None
@@ -43,6 +46,10 @@ def read_mapping(path: Path) -> dict[str, Any]:
 _YAML_WORDS = {list: "list", str: "text", int: "number", float: "number", bool: "true or false"}
 
 
+BYTES_MAX = 64 << 10
+"""PyYAML takes a second for so many. The longest contract of this repository has 3,000."""
+DEPTH_MAX = 20
+"""Each bracket costs PyYAML a look at all that are open on its line: 400 deep, a tenth of BYTES_MAX takes a second."""
 VALUES_MAX = 100_000
 """Of one file, each as often as an alias says it again: a few lines of aliases can say it without end."""
 
@@ -61,10 +68,25 @@ def _is_endless(document: Any) -> bool:
 
 
 class _NoKeyTwice(yaml.SafeLoader):
+    """Gives up at DEPTH_MAX, too."""
+
+    _depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        self._depth += 1
+        if self._depth > DEPTH_MAX:
+            raise yaml.composer.ComposerError(
+                problem=f"it is nested more than {DEPTH_MAX} deep; expected a contract",
+                problem_mark=parent.start_mark if parent else None,
+            )
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
             return super().construct_object(node, deep=deep)
-        except (ValueError, TypeError, LookupError, AttributeError) as error:  # of a day 99, or an int without digits
+        except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:  # a day 99, say
             raise yaml.constructor.ConstructorError(
                 problem=f"this is no {node.tag.rpartition(':')[2]}; expected one, or a text in quotes",
                 problem_mark=node.start_mark,

@@ -6,10 +6,14 @@ from pathlib import Path
 import pytest
 
 from tallystick.contract.contract import ContractRefused, load_contract
+from tallystick.contract.yaml_file import read_mapping
 from tests.unit.contract.documents import refusal
 
 BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9))
 """Ten times ten times ten values, in nine lines."""
+
+DEEP_BY_ALIASES = f"a: [&a0 [b], {', '.join(f'&a{n} [*a{n - 1}]' for n in range(1, 1_001))}]\n? [*a1000]\n: c\n"
+"""A key is made whole before what its aliases name is."""
 
 
 @pytest.mark.parametrize(
@@ -30,8 +34,14 @@ BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 1
         ),
         ('version: !!int ""\n', "not readable as YAML: line 1, column 10: this is no int; expected one"),
         ("version: !!float x\n", "not readable as YAML: line 1, column 10: this is no float; expected one"),
+        (f"version: {'1:' * 200}1.0\n", "not readable as YAML: line 1, column 10: this is no float; expected one"),
         (f"version: 1{'0' * 5_000}\n", "not readable as YAML: line 1, column 10: this is no int; expected one"),
-        (f"a: {'[' * 3_000}", "not readable as YAML: it is nested too deep; expected a contract"),
+        (
+            f"a: {'[' * 3_000}",
+            "not readable as YAML: line 1, column 22: it is nested more than 20 deep; expected a contract",
+        ),
+        (DEEP_BY_ALIASES, "not readable as YAML: it is nested too deep; expected a contract"),
+        (f"a: {'b' * (64 << 10)}", "got more than 65,536 bytes; expected a contract"),
         ("a: &a {b: *a}\n", "its aliases say more than 100,000 values, or say themselves; expected a contract"),
         (BOMB, "its aliases say more than 100,000 values, or say themselves; expected a contract"),
         (
@@ -42,6 +52,13 @@ BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 1
 )
 def test_a_file_that_is_no_yaml_mapping_is_refused_in_one_line(tmp_path: Path, text: str, refused: str) -> None:
     assert refusal(tmp_path, text).startswith(refused)
+
+
+@pytest.mark.parametrize("value", [f"{'[' * 18}{']' * 18}", f"'{'b' * 65_000}'"])
+def test_one_that_is_as_deep_or_as_long_as_it_may_be_is_read(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "billing.yaml"
+    path.write_text(f"a: {value}\n")
+    assert [*read_mapping(path)] == ["a"]
 
 
 def test_a_missing_file_a_folder_and_a_binary_file_are_refused_by_name(tmp_path: Path) -> None:
