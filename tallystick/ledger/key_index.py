@@ -155,7 +155,7 @@ def _copies_of(path: Path) -> int:
     try:
         metadata = pq.read_metadata(path)
         columns = metadata.schema.to_arrow_schema().names
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: of a column's name
         raise IndexIncomplete(f"{path}: expected a file of an index of keys, got none that can be read") from error
     if set(columns) != set(INDEX_COLUMNS):
         raise IndexIncomplete(f"{path}: expected the columns {', '.join(INDEX_COLUMNS)} of an index of keys")

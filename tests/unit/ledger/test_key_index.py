@@ -196,6 +196,14 @@ def test_a_file_that_is_not_whole_is_refused_by_name(tmp_path: Path, torn: bytes
         commit_index(tmp_path, folder, copies=1, kept_from=1)
 
 
+def test_a_file_whose_column_names_are_no_text_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "odd.parquet"
+    pq.write_table(pa.table({"hash_high": [1]}), path, store_schema=False)
+    path.write_bytes(path.read_bytes().replace(b"hash_high", b"hash_hig\xe6"))
+    with pytest.raises(IndexIncomplete, match=r"odd\.parquet: expected a file of an index of keys, got none"):
+        commit_index(tmp_path, tmp_path, copies=1, kept_from=1)
+
+
 def test_a_file_with_other_columns_is_no_index(tmp_path: Path) -> None:
     pq.write_table(pa.table({"hash_high": [1], "hash_low": [2]}), tmp_path / "other.parquet")
     with pytest.raises(IndexIncomplete, match=r"other\.parquet: expected the columns hash_high, "):
