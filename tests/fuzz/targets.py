@@ -1,7 +1,10 @@
 """What is fuzzed: each target takes any bytes, and raises nothing. What it finds wrong is an AssertionError."""
 
+import signal
 from collections.abc import Callable, Mapping
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
 from . import file_targets, log_targets
 
@@ -22,3 +25,26 @@ TARGETS: Mapping[str, Target] = {
 def corpus_of(name: str) -> list[Path]:
     """Inputs that reach something of their own, and each that once broke the product."""
     return sorted((CORPUS / name).iterdir())
+
+
+class TooSlow(BaseException):
+    """No Exception, so that a product that takes every one does not take this."""
+
+
+def within_cpu_seconds(seconds: float, target: Target) -> Target:
+    """The same target; raises TooSlow once this process itself has computed so long over one input."""
+
+    def stop(*_: Any) -> None:
+        raise TooSlow(f"expected an input to take {seconds} CPU seconds at most")
+
+    @wraps(target)
+    def timed(data: bytes) -> None:
+        before = signal.signal(signal.SIGPROF, stop)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        try:
+            target(data)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.signal(signal.SIGPROF, before)
+
+    return timed
