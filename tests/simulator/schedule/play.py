@@ -67,7 +67,7 @@ class Play:
         self.oracle = Oracle(self.world)
         self.product = Product(self.world, self._judged)
         self.people = People(self.services, self.product)
-        CurrentWorld.it = self.world
+        CurrentWorld.begins(self.world)
 
     def make_world(self, config: Config, contracts: tuple[Contract, ...]) -> World:
         return World(config=config, contracts=contracts)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
+from uuid import UUID
 
 from confluent_kafka import KafkaError, KafkaException
 from kafka.partitioner.default import murmur2
@@ -189,3 +190,13 @@ class WorldTime:
 
     def sleep(self, seconds: float) -> None:
         self.current.it.clock.go(10)
+
+
+class WorldUuids:
+    """Stands for the module `uuid`: the same ones in each play of a schedule."""
+
+    def __init__(self, current: Any) -> None:
+        self.current = current
+
+    def uuid4(self) -> UUID:
+        return UUID(int=self.current.drawn.getrandbits(128), version=4)

@@ -10,6 +10,7 @@ from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from pathlib import Path
+from random import Random
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -60,10 +61,16 @@ SIMULATED = (
 
 
 class CurrentWorld:
-    """The world whose schedule is played. One at a time in a process."""
+    """The world whose schedule is played. One at a time in a process. drawn: what the product draws at random in it."""
 
     it: Any = None
+    drawn = Random()
     runs: int = 0
+
+    @classmethod
+    def begins(cls, world: Any) -> None:
+        """Draws from the beginning: two plays of a schedule agree in everything."""
+        cls.it, cls.drawn = world, Random(0)
 
 
 EACH_RULE_IN = 500
@@ -160,7 +167,9 @@ OUTSIDE: dict[str, dict[str, Any]] = {
     "tallystick.executor.publish_repairs": {
         "ensure_progress_topic": executor.ensure_progress_topic,
         "Retrying": partial(Retrying, sleep=_nothing),
+        "uuid": executor.WorldUuids(CurrentWorld),
     },
+    "tallystick.executor.effects.action_log": {"uuid": executor.WorldUuids(CurrentWorld)},
     "tallystick.executor.prove_repairs": {
         "open_ledger": executor.open_ledger,
         "read_source_rows": executor.read_source_rows,
