@@ -265,11 +265,13 @@ def _was_consumed(case: MatchGroup, side: ItemSide) -> bool:
 
     Two of one key are two, whoever has read the first, and whether anybody has: another copy that stands on this side
     before the cut, before the baseline too, is the first. A row that stands alone is no second one: an UPDATE wrote it
-    anew, under its row id. The log forgets, so for an event its row will do, once a cut has read it.
+    anew, under its row id. The log forgets, so for an event its row will do, once a cut has read it, and it is the
+    first: beside one from before the baseline it is itself a second one, which has had no event.
     """
     if case.places(side, without=case.surplus_rows) & _READ_BEFORE:
         return True
-    return side is ItemSide.TOPIC and RecordLocation.EARLIER_SLICE in case.places(ItemSide.LEDGER)
+    rows = case.places(ItemSide.LEDGER) if side is ItemSide.TOPIC else frozenset()
+    return RecordLocation.EARLIER_SLICE in rows and RecordLocation.BEFORE_BASELINE not in rows
 
 
 def _extra_origins(case: MatchGroup, origins: tuple[Entry, ...], origin: ItemSide) -> tuple[Entry, ...]:

@@ -137,6 +137,19 @@ def test_an_event_whose_row_may_have_come_late_is_no_duplicate_and_one_whose_row
 
 
 @pytest.mark.parametrize("direction", [L2T, T2L], ids=str)
+def test_an_event_is_not_held_for_the_second_of_a_row_that_was_read_beside_one_from_before_the_books(
+    direction: Direction,
+) -> None:
+    """The row that was read is itself the second one: the key's first event may come only now."""
+    second = [seen(LEDGER, RecordLocation.BEFORE_BASELINE, 1), seen(LEDGER, RecordLocation.EARLIER_SLICE, 2)]
+    outcome = paired(event(12), direction=direction, lookup_hits=second)
+    assert fates(outcome) == {"topic:billing.payouts:0:12": MatchStatus.UNDECIDABLE}
+    another = [*second, seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 11)]
+    outcome = paired(event(12), direction=direction, lookup_hits=another)
+    assert fates(outcome) == {"topic:billing.payouts:0:12": MatchStatus.EXTRA}
+
+
+@pytest.mark.parametrize("direction", [L2T, T2L], ids=str)
 def test_a_key_that_stands_twice_in_the_ledger_is_doubled_whoever_has_read_the_first(direction: Direction) -> None:
     doubled = paired(row(2), direction=direction, lookup_hits=[seen(LEDGER, RecordLocation.UNREAD, 1)])
     assert fates(doubled) == {"ledger:2": MatchStatus.EXTRA}
