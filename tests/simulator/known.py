@@ -26,6 +26,13 @@ KNOWN: tuple[Known, ...] = (
         lambda found: "twice, and nobody" in found.sentence and "its row was touched" in found.sentence,
     ),
     Known(
+        "one of two rows is a surplus, where their event came once both were given up",
+        "Rows whose event may have expired unread are undecidable, and one that comes late is still their partner "
+        "(pairing.MatchStatus.PARTNER_EXPIRED). It pairs with one of them; the other stays what it was. A run has said "
+        "so of both in words, and to judge it anew would need an item that is closed to be opened again.",
+        lambda found: "a run said that partners may be lost" in found.sentence and "follower twice" in found.sentence,
+    ),
+    Known(
         "torn, where the whole transaction is older than the books and has expired",
         "What was whole before the baseline nobody has judged, so that one leg that comes again looks like a torn one "
         "once the log has forgotten the others. To call none torn that may be one of these would be to call none torn "

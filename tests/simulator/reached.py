@@ -32,7 +32,6 @@ NOT_YET: Mapping[str, str] = {
     "doubt row_ids_repeat": "row ids are unique here, by the database's word",
     "notice representation_differs": "needs a contract that ignores the case of currencies: matched pair by pair",
     "notice unfiltered_reader": "needs a consumer that reads aborted records as a habit",
-    "notice host_clock_off": "all hosts have the world's clock",
     "notice retention_overtakes": "retention takes at once, it announces nothing",
     "reason WITHOUT_KEY": "as row_without_key",
     "reason MISROUTED": "as misrouted_in_topic",

@@ -72,6 +72,7 @@ def test_a_step_between_two_questions_is_left_out() -> None:
         ((("pay", 0, 0), ("commit_first_slowly", 0, 0)), "markers that come one at a time"),
         ((("pay", 0, 0), "end_on_one_partition"), "a marker on one partition alone"),
         (("cluster_down",), "the cluster does not answer"),
+        ((("host_clock", 0, 0),), "a host's clock that is off"),
         (("fall_behind",), "replicas that fall behind"),
         (("trade", "truncate"), "a log is cut back"),
     ],

@@ -246,3 +246,13 @@ def test_by_jdbc_the_event_of_a_late_row_is_no_duplicate_where_rows_went_that_su
         *("window", ("archive", 4, 2), again),
     )
     assert [one for one in outstanding(played) if one.startswith("duplicate")] == told
+
+
+@pytest.mark.parametrize("slice_by", ["xmin", "written_xid"])
+def test_an_event_that_the_baseline_could_not_read_is_no_duplicate_of_its_row_s_second(slice_by: str) -> None:
+    """The replicas were behind, so that its row is older than the books and it is not."""
+    played = play(
+        Config(slice_by=slice_by, producer_mode="plain", carrier_mode="at_least"),
+        *(("fall_behind", 0, 9), ("trade", 5, 1), "window", ("redeliver", 1, 4), "window"),
+    )
+    assert outstanding(played) == ["duplicate_in_ledger"]

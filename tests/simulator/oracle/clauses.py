@@ -54,17 +54,17 @@ class Oracle:
     """By contract and match key."""
     doubted: dict[str, list[tuple[datetime, Doubt]]] = field(default_factory=dict)
 
-    def judged(self, contract: Contract, result: RunResult) -> None:
-        """Nothing is reported that is not so."""
+    def judged(self, contract: Contract, result: RunResult, *, made_at: datetime | None = None) -> None:
+        """Nothing is reported that is not so. made_at: when its cut was made, whatever a host's clock said."""
         name = contract.name
-        cut = self.world.store.of(name).cuts[result.cut_n].cut
+        said = self.world.store.of(name).cuts[result.cut_n].cut.now_utc
         for found in result.breaks:
             self.reported.setdefault(name, {}).setdefault(found.match_key, []).append(found)
             reason = why_not_so(
                 found,
                 self.world.truth,
                 self.world.config,
-                run_began=cut.now_utc,
+                run_began=min(said, made_at or said),
                 grace=contract.partner_grace,
             )
             if reason:
@@ -90,6 +90,8 @@ class Oracle:
                 self._violated("each wrong is told", sentence)
             for sentence in self._torn_and_not_told(contract):
                 self._violated("each wrong is told", sentence)
+            for sentence in self._gone_and_not_told(contract):
+                self._violated("what is gone is told", sentence)
             for sentence in self._told_and_not_wrong(contract):
                 self._violated("what stands is wrong", sentence)
             for sentence in self._alerts(contract, product):
@@ -132,7 +134,16 @@ class Oracle:
                 seen = [one for one in self.reported.get(name, {}).get(key, ()) if _fits(one, wrong)]
                 if seen or self._excused(name, facts, wrong):
                     continue
-                yield f"{name}: {key}: {wrong.kind}, and nobody said so: {told(facts)}{self._touched(facts)}"
+                about = f"{self._touched(facts)}{self._given_up(name, facts)}"
+                yield f"{name}: {key}: {wrong.kind}, and nobody said so: {told(facts)}{about}"
+
+    def _given_up(self, name: str, facts: KeyFacts) -> str:
+        """Did a run say of some copies, this key's perhaps, that their partners may have expired unread?"""
+        lost = any(one in LOST_UNREAD for _, one in self.doubted.get(name, ()))
+        said = any(
+            one is Doubt.PARTNER_NOT_SETTLED and when >= facts.last_change for when, one in self.doubted.get(name, ())
+        )
+        return "; after a loss, and a run said that partners may be lost" if lost and said else ""
 
     def _torn_and_not_told(self, contract: Contract) -> Iterator[str]:
         """A business transaction of which some legs stand and others never came, where all of it came since the books
@@ -160,6 +171,25 @@ class Oracle:
             last = max((one.visible_at for one in events if one.visible_at), default=began)
             if not any(one in said and when >= last for when, one in self.doubted.get(name, ())):
                 yield f"{name}: {key}: torn, and nobody said so: only {sorted(legs)} stands"
+
+    def _gone_and_not_told(self, contract: Contract) -> Iterator[str]:
+        """Rows that a cut has read by the ids of their transactions, and that were deleted since."""
+        if self.world.config.slice_by != "written_xid":
+            return
+        name, books = contract.name, self.world.store.of(contract.name)
+        read = [
+            (row.cut.ledger_slice, books.verdicts[row.cut.n].recorded_at)
+            for row in books.cuts
+            if not row.cut.is_baseline and Doubt.CUT_CLOSED not in books.verdicts[row.cut.n].doubts
+        ]
+        for row in self.world.truth.rows.values():
+            gone, place = row.gone_at, row.written_xid or 0
+            if gone is None or not any(
+                part.position_start <= place < part.position_end and at < gone for part, at in read
+            ):
+                continue
+            if not any(one in SEEN_IN_PART and when >= gone for when, one in self.doubted.get(name, ())):
+                yield f"{name}: row {row.row_id} of {row.money.match_key} was read and is gone, and nobody said so"
 
     def _rows_beside(self, transaction_key: str) -> set[str]:
         """Keys of the transaction's rows: what is missing in the topic tells of it too."""
@@ -219,10 +249,15 @@ class Oracle:
         return began is not None and bool(facts.events) and not any(_since(one, began) for one in facts.events)
 
     def _unread(self, name: str, events: Iterable[EventFact]) -> list[EventFact]:
-        """Those that lie in no slice of a stored cut, as far as it could read, and was read at all."""
+        """Those that lie in no slice of a stored cut, as far as it could read, and was read at all; or that came to lie
+        there since, where the log was cut back.
+        """
         books = self.world.store.of(name)
-        closed = {n for n, row in books.verdicts.items() if Doubt.CUT_CLOSED in row.doubts}
-        cuts = [row.cut for row in books.cuts if row.cut.n not in closed]
+        read = [
+            (books.cuts[n].cut, row.recorded_at)
+            for n, row in books.verdicts.items()
+            if Doubt.CUT_CLOSED not in row.doubts
+        ]
         return [
             one
             for one in events
@@ -230,7 +265,8 @@ class Oracle:
                 (part := cut.slice_of(one.place)) is not None
                 and part.snapshot.topic_id == one.topic_id
                 and part.readable.kafka_offset_start <= one.offset < part.readable.kafka_offset_end
-                for cut in cuts
+                and one.written_at <= at
+                for cut, at in read
             )
         ]
 
@@ -299,7 +335,7 @@ class Oracle:
         firing = {one.name for one in product.receiver.open.values() if one.contract == name}
         classes = {str(one) for one in outstanding_classes(self.world.store, name)}
         seen_anew = {"inconclusive", "hanging_transaction", "retention_overtakes", "promise_at_risk", "backlog_grows"}
-        seen_anew |= {"cursor_stopped", "no_verdict", "verdict_overdue"}
+        seen_anew |= {"host_clock_off", "cursor_stopped", "no_verdict", "verdict_overdue"}
         proves_nothing = bool(product.last_doubts.get(name))  # and then resolves nothing, by design
         if (classes - firing) or (firing - seen_anew - classes and not proves_nothing):
             yield f"{name}: fires at on-call's: {sorted(firing - seen_anew)}; outstanding: {sorted(classes)}"

@@ -4,9 +4,10 @@ Where `standins/seams.py` binds names of the product to stand-ins, this binds th
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -19,6 +20,7 @@ from tallystick.contract.contract import Contract
 from tallystick.executor.effects import publish_events
 from tallystick.kafka_log import committed_records
 from tallystick.store.breaks.write_off_store import write_off_break
+from tallystick.store.clock import StoreClock
 from tallystick.store.plans.plan_store import save_plan
 from tallystick.store.plans.switch_store import set_switch
 from tallystick.store.runs.cut_store import last_cut, open_cut
@@ -74,11 +76,22 @@ def _nothing(*arguments: Any) -> None:
     pass
 
 
+def _schedules_clock(_: Any, *, host_now: Callable[[], datetime]) -> StoreClock:
+    """The told store's own is some microseconds further with each question."""
+    return StoreClock(now_utc=host_now(), host_ahead=timedelta())
+
+
 @contextmanager
 def real_functions(world: RealWorld, environment: dict[str, str]) -> Iterator[None]:
     """Scheduler and people call the store's own functions, and who waits for a log waits by the schedule's clock."""
     store: dict[Any, dict[str, Any]] = {
-        product: {"last_cut": last_cut, "open_cut": open_cut, "read_run": read_run, "expire_transactions": _nothing},
+        product: {
+            "last_cut": last_cut,
+            "open_cut": open_cut,
+            "read_run": read_run,
+            "expire_transactions": _nothing,
+            "read_clock": _schedules_clock,
+        },
         people_steps: {
             "list_runs": list_runs,
             "open_cut": open_cut,

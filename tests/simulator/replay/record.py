@@ -249,6 +249,8 @@ class RecordedPlay(Play):
     def _not_at_will(self) -> str | None:
         broker = self.world.broker
         services = [one for name, one in broker.producers.items() if name.startswith(SERVICES)]
+        if self.product.host_ahead:
+            return "a host's clock that is off"
         if self.world.admin.down:
             return "the cluster does not answer"
         if any(one.forgotten for one in services):

@@ -5,7 +5,7 @@ Each schedule has few kinds of faults, and these often: with all of them at once
 
 import random
 
-from tests.simulator.schedule.ledger_steps import LEDGER_STEPS
+from tests.simulator.schedule.ledger_steps import LEDGER_STEPS, NEWEST
 from tests.simulator.schedule.log_steps import LOG_STEPS
 from tests.simulator.schedule.people_steps import COMPENSATING, PEOPLE_STEPS
 from tests.simulator.schedule.play import QUIET_WINDOWS, Do, Schedule
@@ -33,8 +33,18 @@ MISTAKES = (
 SELDOM = ("end_on_one_partition",)
 """What needs books of one kind only, so that it is drawn twice as often."""
 FAULTS = (*sorted(LEDGER_STEPS), *sorted(LOG_STEPS), *SELDOM)
-RUN_FAULTS = ("kill", "meanwhile")
+THEMES = (
+    ("retain_all", "retain", "touch", "rewrite", "redeliver", "first_again", "both_again", "by_hand"),
+    ("archive", "delete", "replace_row", "change", "touch", "redeliver", "both_again", "switch_over"),
+    ("plan_and_act", "act", "write_off", "by_hand", "retain_all", "carry", "redeliver"),
+)
+"""What befalls one payment after another: the log forgets it, its row changes, it is repaired. Two of a theme's steps
+that come one after the other, a window between them or none, find what neither does alone.
+"""
+RUN_FAULTS = ("kill", "meanwhile", "relay")
 QUESTIONS_OF_A_RUN = 70
+RELAYED = 12
+"""So many questions of a run long a relay marks new rows as sent, one after the other."""
 
 
 def draw(seed: int, *, windows: int = WINDOWS) -> Schedule:
@@ -44,14 +54,20 @@ def draw(seed: int, *, windows: int = WINDOWS) -> Schedule:
     mistakes = chance.sample(MISTAKES, chance.randint(0, 3))
     faults = chance.sample(FAULTS, chance.choice((0, 1, 1, 2, 2, 3)))
     people = _people(chance, config)
+    pairs = _pairs(chance, people)
     around = chance.sample(RUN_FAULTS, chance.choice((0, 0, 1, 2)))
     kinds = [*ORDINARY, *mistakes, *mistakes, *faults, *faults, *people, *people]
     steps = [_step(chance, "trade") for _ in range(chance.choice((0, 0, 1, 2)))]
     for _ in range(windows):
         steps += [_step(chance, chance.choice(kinds)) for _ in range(chance.choice((0, 1, 2, 3, 4, 6)))]
+        if pairs and chance.random() < 0.3:
+            steps += _one_after_the_other(chance, *chance.choice(pairs))
         if "meanwhile" in around and chance.random() < 0.3:
             late = _step(chance, chance.choice(faults if faults and chance.random() < 0.5 else kinds))
             steps.append(late._replace(at=chance.randint(1, QUESTIONS_OF_A_RUN)))
+        if "relay" in around and chance.random() < 0.3:
+            first = chance.randint(1, QUESTIONS_OF_A_RUN - RELAYED)
+            steps += [Do("touch", NEWEST, chance.randrange(4), first + n) for n in range(RELAYED)]
         if "kill" in around and people and chance.random() < 0.2:
             steps += [Do("kill", chance.randint(1, 40)), _step(chance, chance.choice(people))]
         if "kill" in around and chance.random() < 0.2:
@@ -61,6 +77,19 @@ def draw(seed: int, *, windows: int = WINDOWS) -> Schedule:
             steps.append(Do("cluster_down"))
         steps.append(Do("window"))
     return Schedule(config, tuple(steps))
+
+
+def _pairs(chance: random.Random, people: list[str]) -> list[list[str]]:
+    """In half of the schedules: what comes after what. Nobody acts where nobody is let."""
+    theme = [one for one in chance.choice(THEMES) if one not in COMPENSATING or "plan_and_act" in people]
+    return [chance.sample(theme, 2) for _ in range(chance.choice((0, 0, 1, 2)))]
+
+
+def _one_after_the_other(chance: random.Random, first: str, second: str) -> list[Do]:
+    """With the same numbers, so that both mostly befall the same payment."""
+    a, b = chance.randrange(6), chance.randrange(12)
+    between = [Do("window")] if chance.random() < 0.7 else []
+    return [Do(first, a, b), *between, Do(second, a, b)]
 
 
 def _people(chance: random.Random, config: Config) -> list[str]:

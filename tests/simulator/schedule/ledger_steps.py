@@ -6,15 +6,20 @@ from tests.simulator.schedule.money_steps import Step
 from tests.simulator.schedule.services import WHO, Services
 from tests.simulator.world.truth import RowFact
 
+NEWEST = 4
+"""With this as the first number a step picks among the newest rows, which no cut may have read yet."""
 
-def _row(services: Services, which: int) -> RowFact | None:
+
+def _row(services: Services, a: int, b: int) -> RowFact | None:
     standing = services.standing_rows()
-    return standing[which % len(standing)] if standing else None
+    if not standing:
+        return None
+    return standing[-1 - b % len(standing)] if a == NEWEST else standing[b % len(standing)]
 
 
 def touch(services: Services, a: int, b: int) -> None:
     """UPDATE ... SET leg = leg."""
-    row = _row(services, b)
+    row = _row(services, a, b)
     if row is not None and services.world.database.update("somebody", row.row_id):
         services.world.tell(f"row {row.row_id} of {row.money.match_key} is touched by an UPDATE that changes nothing")
         services.world.database.commit("somebody")
@@ -23,7 +28,7 @@ def touch(services: Services, a: int, b: int) -> None:
 
 def change(services: Services, a: int, b: int) -> None:
     """The amount of a row is changed."""
-    row, database = _row(services, b), services.world.database
+    row, database = _row(services, a, b), services.world.database
     amount = services.wrong(row.money, 1 + a).amount_minor if row else 0
     if row is not None and database.update("somebody", row.row_id, amount_minor=amount):
         services.world.tell(f"row {row.row_id} of {row.money.match_key} is changed to {amount}")
@@ -32,7 +37,7 @@ def change(services: Services, a: int, b: int) -> None:
 
 
 def delete(services: Services, a: int, b: int) -> None:
-    row = _row(services, b)
+    row = _row(services, a, b)
     if row is not None and services.world.database.delete("somebody", row.row_id):
         services.world.tell(f"row {row.row_id} of {row.money.match_key} is deleted")
         services.world.database.commit("somebody")
@@ -41,7 +46,7 @@ def delete(services: Services, a: int, b: int) -> None:
 
 def replace_row(services: Services, a: int, b: int) -> None:
     """DELETE and INSERT of the key, with other money."""
-    row = _row(services, b)
+    row = _row(services, a, b)
     if row is not None and services.world.database.delete("somebody", row.row_id):
         services.world.post("somebody", replace(row.money, amount_minor=5_000_000), by="replaced")
         services.world.tell(f"row {row.row_id} of {row.money.match_key} is replaced by one of 5000000")

@@ -4,6 +4,7 @@ by hand.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from tallystick.compensation.kill_switch import SwitchSetting
 from tallystick.compensation.plan import Plan
@@ -85,6 +86,11 @@ class People:
         setting = SwitchSetting(contract=None, stopped=stopped, by="dan", because="", at_utc=world.clock.now)
         plan_functions.set_switch(world.store, setting)
 
+    def host_clock(self, a: int, b: int) -> None:
+        """The host that makes cuts is set ahead or back by more than the partners' grace, or right again."""
+        self.product.host_ahead = timedelta(minutes=(20, 0, -20)[b % 3])
+        self.services.world.tell(f"the clock of the host that makes cuts is {self.product.host_ahead} ahead")
+
     def close_cut(self, a: int, b: int) -> None:
         """Give an open cut up that somebody has tried to judge."""
         world, name = self.services.world, self._contract(a).name
@@ -153,4 +159,4 @@ class People:
 
 COMPENSATING = ("plan", "act", "plan_and_act")
 """What needs a contract that compensates."""
-PEOPLE_STEPS = (*COMPENSATING, "write_off", "switch", "close_cut", "reread", "by_hand")
+PEOPLE_STEPS = (*COMPENSATING, "write_off", "switch", "host_clock", "close_cut", "reread", "by_hand")

@@ -128,7 +128,7 @@ class Play:
         why = [one.evidence["reason"] for one in result.breaks if "reason" in one.evidence]  # an item says: its break
         self.reached.update(f"reason {read_reason(one).code.name}" for one in why)
         self.reached[f"verdict {result.verdict}"] += 1
-        self.oracle.judged(contract, result)
+        self.oracle.judged(contract, result, made_at=self.product.made_at[contract.name, result.cut_n])
 
     def do(self, step: Do) -> None:
         if step.name == "window":

@@ -10,6 +10,7 @@ from tallystick.contract.contract import Contract
 from tallystick.model.errors import TallystickError
 from tallystick.model.run_result import RunResult
 from tallystick.pipeline import deliver_alerts, make_cut, sources
+from tallystick.store.clock import read_clock
 from tallystick.store.runs.run_store import AttemptFenced
 from tallystick_spark import reconcile_app
 from tests.simulator.standins.executor import expire_transactions
@@ -58,6 +59,10 @@ class Product:
     seen: set[tuple[str, int]] = field(default_factory=set)
     last_doubts: dict[str, int] = field(default_factory=dict)
     """By contract: how many doubts its newest run had."""
+    host_ahead: timedelta = timedelta()
+    """Of the host that makes cuts; settling runs on another one, whose clock is right."""
+    made_at: dict[tuple[str, int], datetime] = field(default_factory=dict)
+    """When each cut was made at the latest, by no host's clock."""
 
     def window(self) -> None:
         """Up to the next full hour: settle, cut, judge, tell, for each contract."""
@@ -119,16 +124,18 @@ class Product:
         if unfinished is not None and not unfinished.is_baseline:
             reconcile_app.run_cut(world.store, contract, world, unfinished)
             self._note(contract, unfinished.n)
+        clock = read_clock(world.store, host_now=lambda: world.clock.now + self.host_ahead)
         cut = make_cut.resolve_cut(
             world.store,
             contract,
             world,
             window_start_utc=start,
             window_end_utc=end,
-            now_utc=world.clock.now,
+            now_utc=clock.now_utc,
             scheduler_run_id=f"scheduled__{end.isoformat()}",
-            host_ahead=timedelta(),
+            host_ahead=clock.host_ahead,
         )
+        self.made_at.setdefault((name, cut.n), world.clock.now)
         self._note(contract, 0)
         if read_run(world.store, name, cut.n) is None:
             reconcile_app.run_cut(world.store, contract, world, cut)
@@ -139,6 +146,7 @@ class Product:
         run = read_run(self.world.store, name, n)
         if run is not None and (name, n) not in self.seen:
             self.seen.add((name, n))
+            self.made_at.setdefault((name, n), run.cut.now_utc)
             result = run.result
             self.last_doubts[name] = len(result.doubts)
             if run.cut.is_baseline:

@@ -166,10 +166,17 @@ class WorldLedger:
             self.snapshot = None
 
     def slice_rows(self, ledger_slice: LedgerSlice) -> list[Row]:
-        """The slice under the snapshot that is held, as the scan's tasks read it."""
-        self.point.reached("ledger.scan")
+        """The slice under the snapshot that is held, as the scan's tasks read it: by halves of the table's blocks.
+
+        A new version of a row is written where there is room, which may be in the other half.
+        """
         start, end = ledger_slice.position_start, ledger_slice.position_end
-        return [row for row in self._now() if start <= self._position(row) < end]
+        found = []
+        for half in (0, 1):
+            self.point.reached("ledger.scan")
+            here = (row for row in self._now() if row.xid % 2 == half)
+            found += [row for row in here if start <= self._position(row) < end]
+        return sorted(found, key=lambda row: row.row_id)
 
     def _now(self) -> Collection[Row]:
         return (self.database.rows if self.snapshot is None else self.snapshot).values()

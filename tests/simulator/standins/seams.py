@@ -43,6 +43,7 @@ SIMULATED = (
     "tallystick.pipeline.run_history",
     "tallystick.pipeline.read_cluster_state",
     "tallystick.pipeline.deliver_alerts",
+    "tallystick.store.clock",
     "tallystick.store.runs.close_store",
     "tallystick.executor.draw_plan",
     "tallystick.executor.execute_plan",
@@ -190,6 +191,7 @@ OUTSIDE: dict[str, dict[str, Any]] = {
         "read_broker_settings": cluster.read_broker_settings,
         "fetchers": cluster.fetchers,
     },
+    "tallystick.store.clock": {"store_now": lambda _: CurrentWorld.it.clock.now},
     "tallystick_spark.matching.hash_scan": {
         "DataFrame": Frame,
         "ThreadPoolExecutor": Inline,
