@@ -23,8 +23,9 @@ FOLDER, OUT = ROOT / "build" / "fuzz", ROOT / "build" / "fuzz.json"
 ATHERIS = FOLDER / "atheris"
 MEMORY_MB_MAX, INPUT_BYTES_MAX = 2_048, 1 << 14
 BLOCKED_SECONDS_MAX = 3_600
-"""libFuzzer's own alarm, by the clock on the wall: for an input that waits for ever. How long one may compute is held
-by one_target. An alarm that is due while a finding is written down would kill the process before it is."""
+"""libFuzzer's own alarm and its report of slow inputs, by the clock on the wall: for an input that waits for ever. How
+long one may compute is held by one_target. An alarm while a finding is written down kills the process before it is.
+"""
 _STAT = re.compile(r"^stat::(\w+):\s+(\d+)$", re.MULTILINE)
 _COVERAGE = re.compile(r"cov: (\d+)")
 
@@ -50,6 +51,7 @@ def fuzz(name: str, *, seconds: int) -> dict[str, Any]:
     before, begun = set(found.iterdir()), time.monotonic()
     options = (
         *(f"-max_total_time={seconds}", f"-timeout={BLOCKED_SECONDS_MAX}", f"-rss_limit_mb={MEMORY_MB_MAX}"),
+        f"-report_slow_units={BLOCKED_SECONDS_MAX}",
         *(f"-max_len={INPUT_BYTES_MAX}", f"-artifact_prefix={found}/", "-print_final_stats=1", "-verbosity=1"),
     )
     command = [sys.executable, "-m", "tests.fuzz.one_target", name, *options, str(corpus), str(CORPUS / name)]
