@@ -140,6 +140,7 @@ class Oracle:
     def _given_up(self, name: str, facts: KeyFacts) -> str:
         """Did a run say of some copies, this key's perhaps, that their partners may have expired unread?"""
         lost = any(one in LOST_UNREAD for _, one in self.doubted.get(name, ()))
+        lost |= any(what == "retained" for _, what, *_ in self.world.truth.losses)
         said = any(
             one is Doubt.PARTNER_NOT_SETTLED and when >= facts.last_change for when, one in self.doubted.get(name, ())
         )
@@ -317,8 +318,13 @@ class Oracle:
                 yield f"{contract.name}: outstanding still: {reason}{self._about(contract.name, found)}"
 
     def _partner_unread(self, name: str, found: Break) -> bool:
-        """Did a run say, after the last copy came, that it could not read all that was written?"""
+        """Did a run say, after the last copy came, that it could not read all that was written? Or after an event of
+        what is missing came, and no cut has read that one?
+        """
         torn = found.break_class == "torn_transaction"
+        missing = found.break_class.startswith("missing_in_topic")
+        if missing and self._read_in_part(name, facts_of(self.world.truth, found.match_key)):
+            return True
         came = [
             one.written_at  # a record that is written anew may be visible long after
             for one in self.world.truth.events
