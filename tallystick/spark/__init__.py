@@ -1,1 +1,1 @@
-"""How Spark is reached: an app that is submitted, a server that stays."""
+"""The ways to Spark: an app that is submitted as a child process, and a server that stays."""

@@ -141,7 +141,7 @@ def with_running_server(environment: Mapping[str, str], folder: Path) -> dict[st
 
 
 def log_of(folder: Path) -> Path:
-    """Where the server of a folder of artifacts writes its log."""
+    """Return the file in which the server of a folder of artifacts writes its log."""
     return folder / "spark" / "server.log"
 
 
