@@ -276,11 +276,12 @@ def _add_indexed(found: dict[str, list[LookupHit]], indexed: Mapping[str, Sequen
 
 
 def _rows_moved_below(sides: Sources, cut: Cut, past: RunHistory, older_rows: int | None) -> int:
-    """Above every id of a row that moved, up to this run: by the guard, or where nobody has counted in between."""
+    """Above every id of a row that moved, up to this run: by the guard, where nobody counted, or by a changed file."""
     expected = past.older_rows_expected
     nobody_counted = bool(past.closed) and past.closed[-1].n == cut.n - 1
     may_have_moved = expected is not None or nobody_counted
-    if older_rows is None or not may_have_moved or older_rows == expected:
+    counted_others = older_rows is not None and may_have_moved and older_rows != expected
+    if not counted_others and not cut.ledger_slice.changed:
         return past.rows_moved_below
     return max(past.rows_moved_below, sides.ledger.read_snapshot().high_mark)
 
