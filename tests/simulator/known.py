@@ -19,6 +19,27 @@ class Known(NamedTuple):
 
 KNOWN: tuple[Known, ...] = (
     Known(
+        "missing, where the output was made and expired unread before its input was held no more",
+        "Of topic_to_topic a loss counts for inputs of the cut itself and of the one before (unreadable_ranges."
+        "_event_may_be_lost): an input that an open transaction has held for longer may be older than that. A cut "
+        "would have to know since when the input's partition was held.",
+        lambda found: "its output went unread, and cuts later its input was read" in found.sentence,
+    ),
+    Known(
+        "by xmin a duplicate that was taken back is one again once somebody touches a row of its key",
+        "The row that takes it back lies in an earlier slice: reversals.reversals_in asks new ones only, and one that "
+        "was taken back counts as one that stands (match_case.MatchGroup.places). A plan leaves the break out, since "
+        "the ledger shows that it was taken back already.",
+        lambda found: "a row was taken back, and one of its key was written anew since" in found.sentence,
+    ),
+    Known(
+        "a copy that one contract has written off and another one takes back: its reversal is a duplicate",
+        "Surplus copies that were written off are read by no later run (open_item_store.surplus_items_as_of), though "
+        "reversals.may_be_taken_back would let them be taken back. To read them each run would ask for all that was "
+        "ever written off.",
+        lambda found: "a copy was written off and is taken back" in found.sentence,
+    ),
+    Known(
         "an event that comes again, read with its row, which was touched, and its first event is older than the books",
         "No index of keys has what the books never read, and by xmin nobody tells a touched row from a new one: all "
         "rows of one would have to be looked for in all of the log. The run that finds that rows have moved says so "

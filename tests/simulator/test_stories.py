@@ -153,6 +153,41 @@ def test_a_repaired_row_that_its_owner_changes_meanwhile_stops_no_books() -> Non
     assert told[:2] == ["missing_in_topic_never_produced", "amount_mismatch"]
 
 
+OLDER = (("trade", 1, 5), "window")
+
+
+@pytest.mark.parametrize(
+    ("steps", "told"),
+    [
+        pytest.param((*OLDER, ("retain", 1, 3), "window", "rewrite"), [], id="compacted"),
+        pytest.param(
+            (*OLDER, ("retain", 1, 3), "window", ("pay", 2, 0), "commit_first", "lose"),
+            ["missing_in_topic_never_produced"],
+            id="a new file alone",
+        ),
+    ],
+)
+def test_a_row_that_comes_again_in_a_compacted_file_is_not_missing_once_its_event_has_expired(
+    steps: tuple[object, ...], told: list[str]
+) -> None:
+    config = Config(direction="ledger_to_topic", slice_by="parquet", producer_mode="plain", carrier_mode="at_most")
+    assert outstanding(play(config, *steps)) == told
+
+
+@pytest.mark.parametrize(
+    ("began", "told"),
+    [
+        pytest.param((*OLDER,), [], id="in no index: the books began later"),
+        pytest.param(("window", *OLDER), ["duplicate_in_ledger"], id="in the index"),
+    ],
+)
+def test_an_input_that_comes_again_is_a_duplicate_as_far_as_the_index_of_keys_reaches(
+    began: tuple[object, ...], told: list[str]
+) -> None:
+    config = Config(direction="topic_to_topic", slice_by="topic")
+    assert outstanding(play(config, *began, ("first_again", 2, 9))) == told
+
+
 TWICE = (("trade", 0, 0), ("trade", 0, 0))
 
 

@@ -10,8 +10,10 @@ from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemState
 from tallystick.model.run_result import RunResult
+from tests.simulator.oracle.effects_in_ledger import effects_in_ledger
 from tests.simulator.oracle.facts import KeyFacts, Wrong, facts_of, wrongs_of
 from tests.simulator.oracle.reports import told, why_not_so
+from tests.simulator.oracle.what_else import about_taken_back, came_late_and_unseen
 from tests.simulator.schedule.product import Product
 from tests.simulator.standins.run_functions import outstanding_breaks, outstanding_classes
 from tests.simulator.world.truth import EventFact, RowFact
@@ -35,6 +37,14 @@ LOST_UNREAD = frozenset(
     {Doubt.CUT_CLOSED, Doubt.LOG_EXPIRED, Doubt.LOG_TRUNCATED, Doubt.TOPIC_RECREATED, Doubt.LOG_REWRITTEN}
 )
 """Doubts after which an absence is not decidable: a partner may have stood where nobody has read."""
+
+
+_NOT_ALL_ROWS = {
+    "jdbc": {Doubt.LEDGER_REWRITTEN},
+    "parquet": {Doubt.LEDGER_REWRITTEN},  # what is added to a file that a cut has taken is in no cut
+    "topic": LOST_UNREAD,
+}
+"""By kind of ledger: doubts in which a run says that a row of it may be in no cut."""
 
 
 class Violation(NamedTuple):
@@ -67,6 +77,8 @@ class Oracle:
                 run_began=min(said, made_at or said),
                 grace=contract.partner_grace,
             )
+            if reason and found.break_class.startswith("missing") and came_late_and_unseen(self.world, contract, found):
+                continue
             if reason:
                 sentence = f"{name}/{result.cut_n}: {reason}{self._about(name, found)}"
                 self._violated("nothing is reported that is not so", sentence)
@@ -76,7 +88,7 @@ class Oracle:
         """All that must hold once everything has ended and a few quiet windows were judged."""
         for sentence in product.stopped:
             self._violated("books never stop", sentence)
-        for sentence in self._effects():
+        for sentence in (*self._effects(), *effects_in_ledger(self.world.truth)):
             self._violated("no effect twice", sentence)
         for contract in self.world.contracts:
             books = self.world.store.of(contract.name)
@@ -207,11 +219,15 @@ class Oracle:
             return True
         if (
             (wrong.absence or self._events_before_the_books(facts))
-            and (self.world.truth.gone_unread or self._rows_older_than_the_books_came_again(doubts))
+            and (
+                self.world.truth.gone_unread
+                or self._rows_older_than_the_books_came_again(doubts)
+                or self._inputs_are_gone(contract_inputs=self.world.contract.input_topics)
+            )
             and any(one is Doubt.PARTNER_NOT_SETTLED and when >= at for when, one in doubts)
         ):
             return True
-        late = wrong.kind.endswith("twice") and self.world.config.slice_by == "jdbc"
+        late = wrong.kind.endswith("twice") and self.world.config.slice_by in _NOT_ALL_ROWS
         if (wrong.kind in ("amount", "currency") or late) and self._one_unread(facts, doubts):
             return True
         if any(row.odd_id for row in facts.rows) and any(one is Doubt.LEDGER_REWRITTEN for _, one in doubts):
@@ -219,6 +235,10 @@ class Oracle:
         if wrong.kind.endswith("twice") and self._read_in_part(name, facts):
             return True
         return any(one in SEEN_IN_PART and when >= at for when, one in doubts)
+
+    def _inputs_are_gone(self, *, contract_inputs: Iterable[str]) -> bool:
+        """Has retention ever taken inputs? No index has those of before the books."""
+        return any(log.log_start > 0 for log in self.world.broker.logs_of(contract_inputs))
 
     def _rows_older_than_the_books_came_again(self, doubts: Iterable[tuple[datetime, Doubt]]) -> bool:
         """Was a row told as written anew, where a row may be older than what its topic still has?"""
@@ -229,7 +249,7 @@ class Oracle:
 
     def _one_unread(self, facts: KeyFacts, doubts: Iterable[tuple[datetime, Doubt]]) -> bool:
         """Did a run say, after one of the pair's copies had come, that it could not read all of that side?"""
-        of_rows = {Doubt.CUT_CLOSED, *([Doubt.LEDGER_REWRITTEN] if self.world.config.slice_by == "jdbc" else [])}
+        of_rows = {Doubt.CUT_CLOSED, *_NOT_ALL_ROWS.get(self.world.config.slice_by, ())}
         came = [(one.visible_at, LOST_UNREAD) for one in facts.events if one.visible_at]
         came += [(one.visible_at, frozenset(of_rows)) for one in facts.rows]
         return any(one in of_side and when >= at for when, one in doubts for at, of_side in came)
@@ -259,6 +279,7 @@ class Oracle:
             for n, row in books.verdicts.items()
             if Doubt.CUT_CLOSED not in row.doubts
         ]
+        expired = {n: row.recorded_at for n, row in books.verdicts.items() if Doubt.LOG_EXPIRED in row.doubts}
         return [
             one
             for one in events
@@ -267,12 +288,26 @@ class Oracle:
                 and part.snapshot.topic_id == one.topic_id
                 and part.readable.kafka_offset_start <= one.offset < part.readable.kafka_offset_end
                 and one.written_at <= at
+                and not (cut.n in expired and self._was_taken(one, before=expired[cut.n]))
                 for cut, at in read
             )
         ]
 
+    def _was_taken(self, event: EventFact, *, before: datetime) -> bool:
+        """Had retention taken it by then? A cut is stored as it was made, and what expires behind that is said."""
+        return any(
+            what == "retained" and place == event.place and event.offset < up_to and at <= before
+            for at, what, place, up_to in self.world.truth.losses
+        )
+
     def _about(self, name: str, found: Break) -> str:
         """What else is true of what is said: by it a known violation is told from any other."""
+        truth = self.world.truth
+        if self.world.config.slice_by == "topic" and found.break_class.startswith("missing"):
+            unread = self._unread(name, truth.events_of(found.match_key))
+            return "; its output went unread, and cuts later its input was read" if unread else ""
+        if found.break_class.startswith("duplicate"):
+            return about_taken_back(truth, name, found)
         if found.break_class != "torn_transaction":
             return ""
         events = [one for one in self.world.truth.events if one.money.transaction_key == found.transaction_key]
@@ -301,7 +336,8 @@ class Oracle:
                 known = any(self.world.truth.stands_on_log(one, self.world.broker) for one in before)
                 known = known and any(row.visible_at <= began for row in facts.rows)
                 return len(facts.events) - len(before) + known < 2
-            return not any(_since(one, began) for one in facts.rows)
+            since = sum(_since(one, began) for one in facts.rows)
+            return since < (2 if self.world.config.slice_by == "topic" else 1)  # no index has inputs of before
         return any(one.visible_at is not None and one.visible_at <= began for one in facts.copies)
 
     def _told_and_not_wrong(self, contract: Contract) -> Iterator[str]:
@@ -330,7 +366,8 @@ class Oracle:
             for one in self.world.truth.events
             if (one.money.transaction_key if torn else one.money.match_key) == found.match_key and one.visible_at
         ]
-        came += [row.visible_at for row in self.world.truth.rows_of(found.match_key)]
+        rows = self.world.truth.rows_of(found.match_key)
+        came += [row.visible_at for row in rows if row.by != "idle reversal"]  # which is no copy of the event
         if not came:
             return False
         return any(one in SEEN_IN_PART and when >= max(came) for when, one in self.doubted.get(name, ()))

@@ -58,7 +58,7 @@ def facts_of(truth: Truth, match_key: str, *, before: datetime | None = None) ->
         return at is not None and (before is None or at < before)
 
     events = [one for one in truth.events_of(match_key) if not one.negated and not one.taken_back]
-    rows = truth.rows_of(match_key)
+    rows = [one for one in truth.rows_of(match_key) if not one.nets and one.taken_back_at is None]
     return KeyFacts(
         match_key=match_key,
         events=tuple(one for one in events if one.visible and there(one.visible_at)),

@@ -79,12 +79,20 @@ def why_not_so(found: Break, truth: Truth, config: Config, *, run_began: datetim
     if not claim(before, config) and not claim(after, config):
         if any(one.gone_before_books for one in after.events):
             return None
+        if name.startswith("duplicate_in_ledger") and _changed_beside_a_repair(found, truth):
+            return None
         return f"{found.break_class} of {found.match_key}: {told(after)}"
     if name.startswith("missing") and before.copies:
         first = min((one.visible_at for one in before.copies if one.visible_at), default=None)
         if first is not None and run_began - first < grace:
             return f"{found.break_class} of {found.match_key} within its grace: written {first:%H:%M:%S}"
     return None
+
+
+def _changed_beside_a_repair(found: Break, truth: Truth) -> bool:
+    """Has a row of the key been taken back, and has another been changed? The one too many says other money then."""
+    rows = truth.rows_of(found.match_key)
+    return any(one.taken_back_at for one in rows) and any(one.changed for one in rows)
 
 
 def _why_not_torn(found: Break, truth: Truth, config: Config, *, run_began: datetime) -> str | None:

@@ -55,10 +55,19 @@ SERVICES = ("app", "carrier")
 
 KILLED = "the run is killed at one of its questions"
 BETWEEN_QUESTIONS = "a step between two questions of a run"
+IN_FILES = "a ledger in files, which is no server"
+OF_INPUTS = "inputs on a topic, whose writers the tape does not know yet"
+POSTING = "a contract that posts, whose table the replay does not have yet"
 
 
 def left_out_at_once(schedule: Schedule) -> str | None:
-    """Why a schedule cannot be replayed, where its steps say so."""
+    """Why a schedule cannot be replayed, where its books or its steps say so."""
+    if schedule.config.slice_by == "parquet":
+        return IN_FILES
+    if schedule.config.slice_by == "topic":
+        return OF_INPUTS
+    if schedule.config.posts:
+        return POSTING
     for step in schedule.steps:
         if step.name == "kill":
             return KILLED

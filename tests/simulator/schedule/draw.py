@@ -5,10 +5,12 @@ Each schedule has few kinds of faults, and these often: with all of them at once
 
 import random
 
+from tests.simulator.schedule.file_steps import FILE_STEPS
 from tests.simulator.schedule.ledger_steps import LEDGER_STEPS, NEWEST
 from tests.simulator.schedule.log_steps import LOG_STEPS
 from tests.simulator.schedule.people_steps import COMPENSATING, PEOPLE_STEPS
 from tests.simulator.schedule.play import QUIET_WINDOWS, Do, Schedule
+from tests.simulator.schedule.posting_steps import POSTING_STEPS
 from tests.simulator.world.config import Config
 
 WINDOWS = 20 - QUIET_WINDOWS
@@ -43,6 +45,8 @@ that come one after the other, a window between them or none, find what neither 
 """
 RUN_FAULTS = ("kill", "meanwhile", "relay")
 QUESTIONS_OF_A_RUN = 70
+TABLES = ("xmin", "written_xid")
+"""Kinds of a ledger that a contract may repair from and in."""
 RELAYED = 12
 """So many questions of a run long a relay marks new rows as sent, one after the other."""
 
@@ -52,7 +56,9 @@ def draw(seed: int, *, windows: int = WINDOWS) -> Schedule:
     chance = random.Random(seed)
     config = _config(chance)
     mistakes = chance.sample(MISTAKES, chance.randint(0, 3))
-    faults = chance.sample(FAULTS, chance.choice((0, 1, 1, 2, 2, 3)))
+    if "carry_unread" in mistakes:
+        mistakes.append("abort_first")  # else hardly anything is read that was aborted
+    faults = chance.sample(_faults(config), chance.choice((0, 1, 1, 2, 2, 3)))
     people = _people(chance, config)
     pairs = _pairs(chance, people)
     around = chance.sample(RUN_FAULTS, chance.choice((0, 0, 1, 2)))
@@ -94,21 +100,35 @@ def _one_after_the_other(chance: random.Random, first: str, second: str) -> list
 
 def _people(chance: random.Random, config: Config) -> list[str]:
     """Who does what; where a contract compensates, half of the time somebody lets it."""
-    compensates = not config.topic_first and config.slice_by != "jdbc"
+    compensates = bool(config.posts) or (config.direction == "ledger_to_topic" and config.slice_by in TABLES)
     known = PEOPLE_STEPS if compensates else [one for one in PEOPLE_STEPS if one not in COMPENSATING]
     people = chance.sample(known, chance.choice((0, 0, 1, 2, 3)))
     return [*people, "plan_and_act"] if compensates and chance.random() < 0.5 else people
 
 
+def _faults(config: Config) -> tuple[str, ...]:
+    """What may befall books of this kind; what only files know twice, since they are drawn seldom."""
+    if config.slice_by == "topic":
+        return (*sorted(LOG_STEPS), *SELDOM)
+    if config.posts:
+        return (*FAULTS, *POSTING_STEPS, *POSTING_STEPS, *POSTING_STEPS)
+    if config.slice_by != "parquet":
+        return FAULTS
+    return (*(one for one in FAULTS if one not in ("prepare", "odd_id")), *FILE_STEPS, *FILE_STEPS)
+
+
 def _config(chance: random.Random) -> Config:
+    slice_by = chance.choice((*3 * TABLES, "jdbc", "parquet", "topic"))
+    direction = chance.choice(("topic_to_ledger", "ledger_to_topic"))
     return Config(
-        direction=chance.choice(("topic_to_ledger", "ledger_to_topic")),
-        slice_by=chance.choice(("xmin", "xmin", "written_xid", "written_xid", "jdbc")),
+        direction="topic_to_topic" if slice_by == "topic" else direction,
+        slice_by=slice_by,
         legs=chance.choice((1, 1, 2)),
-        key_is_unique=chance.random() < 0.2,
+        key_is_unique=chance.random() < 0.2 and slice_by not in ("parquet", "topic"),
         producer_mode=chance.choice(("transactional", "transactional", "plain")),
         carrier_mode=chance.choice(("exactly", "at_least", "at_most")),
         contracts=chance.choice((1, 1, 1, 1, 2)),
+        posts=chance.choice(("", "negated", "column")) if direction == "topic_to_ledger" and slice_by in TABLES else "",
     )
 
 

@@ -11,10 +11,12 @@ from tallystick.kafka_log.batch_header import Marker
 from tallystick.model.item_reason import read_reason
 from tallystick.model.run_result import RunResult
 from tests.simulator.oracle.clauses import Oracle, Violation
+from tests.simulator.schedule.file_steps import FILE_STEPS
 from tests.simulator.schedule.ledger_steps import LEDGER_STEPS
 from tests.simulator.schedule.log_steps import LOG_STEPS
 from tests.simulator.schedule.money_steps import MONEY_STEPS, Step
 from tests.simulator.schedule.people_steps import PEOPLE_STEPS, People
+from tests.simulator.schedule.posting_steps import POSTING_STEPS
 from tests.simulator.schedule.product import Product
 from tests.simulator.schedule.services import WHO, Services
 from tests.simulator.standins.seams import CurrentWorld
@@ -22,7 +24,7 @@ from tests.simulator.world.config import Config
 from tests.simulator.world.contracts import OVERLAP, contract_of
 from tests.simulator.world.world import World
 
-STEPS: dict[str, Step] = {**MONEY_STEPS, **LEDGER_STEPS, **LOG_STEPS}
+STEPS: dict[str, Step] = {**MONEY_STEPS, **LEDGER_STEPS, **FILE_STEPS, **POSTING_STEPS, **LOG_STEPS}
 
 
 QUIET_WINDOWS = 4
@@ -59,7 +61,7 @@ class Play:
     def __post_init__(self) -> None:
         config = self.schedule.config
         contracts = tuple(
-            contract_of(config.direction, config.slice_by, config.legs, name)
+            contract_of(config.direction, config.slice_by, config.legs, name, config.posts)
             for name in ("books", "audit")[: config.contracts]
         )
         self.world = self.make_world(config, contracts)

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field, replace
 
 from tallystick.kafka_log.batch_header import Marker
 from tests.simulator.world.broker import Producer
-from tests.simulator.world.truth import EventFact, Money, RowFact
+from tests.simulator.world.input_log import InputLog
+from tests.simulator.world.truth import EventFact, Money, RowFact, money_of
 from tests.simulator.world.world import World
 
 WHO = 3
@@ -161,6 +162,9 @@ class Services:
 
     def carry_unread(self, who: int, which: int, partition: int) -> None:
         """Take one that no reader of committed records sees; an odd one: where there is one, an aborted one."""
+        if isinstance(self.world.database, InputLog):
+            self._carry_unread_input(self.world.database, who, which, partition)
+            return
         if not self.world.config.topic_first:
             return
         ended = {fact.origin for fact in self.world.truth.events if fact.outcome == "aborted"}
@@ -173,6 +177,17 @@ class Services:
         due = [one for one in due if one[0] in ended] or due if which % 2 else due
         if due:
             origin, money = due[which % len(due)]
+            self.world.tell(f"{money.match_key} is read though it is not committed")
+            self._carry(who, origin, money, partition)
+
+    def _carry_unread_input(self, inputs: InputLog, who: int, which: int, partition: int) -> None:
+        """The same of a service that reads inputs."""
+        found = [(how, f"row {row.row_id}", money_of(row)) for how, row in inputs.not_committed()]
+        due = [(how, origin, money) for how, origin, money in found if self._is_due(origin)]
+        if which % 2:
+            due = [one for one in due if one[0] == "aborted"] or due
+        if due:
+            _, origin, money = due[which % len(due)]
             self.world.tell(f"{money.match_key} is read though it is not committed")
             self._carry(who, origin, money, partition)
 

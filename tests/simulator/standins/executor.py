@@ -1,7 +1,7 @@
 """What an executor of repairs reaches outside of the store: a transactional producer, a progress topic, source rows."""
 
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
@@ -19,7 +19,7 @@ from tallystick.model.offsets import TopicPartition
 from tests.simulator.standins.cluster import read_topic_snapshot
 from tests.simulator.world.batches import Record
 from tests.simulator.world.broker import Producer
-from tests.simulator.world.database import Database
+from tests.simulator.world.database import Database, Row
 from tests.simulator.world.truth import EventFact, Money
 
 TIMEOUT_SECONDS = 60
@@ -158,8 +158,13 @@ def open_ledger(dsn: Any, *, may_write: bool = False) -> Iterator[Database]:
 def read_source_rows(
     connection: Database, ledger: LedgerSection, match_keys: Collection[str]
 ) -> dict[str, tuple[CurrentRow, ...]]:
+    return current_rows(connection.rows.values(), match_keys)
+
+
+def current_rows(rows: Iterable[Row], match_keys: Collection[str]) -> dict[str, tuple[CurrentRow, ...]]:
+    """Those of these keys, in order of their ids as texts."""
     found: dict[str, list[CurrentRow]] = {}
-    for row in sorted(connection.rows.values(), key=lambda row: str(row.row_id)):
+    for row in sorted(rows, key=lambda row: str(row.row_id)):
         if row.match_key in match_keys:
             found.setdefault(row.match_key, []).append(
                 CurrentRow(
@@ -170,13 +175,15 @@ def read_source_rows(
                     amount_minor=row.amount_minor,
                     currency=row.currency,
                     occurred_at="2026-03-01T00:00:00+00:00",
+                    takes_back=row.reverses,
                 )
             )
     return {key: tuple(rows) for key, rows in found.items()}
 
 
 def writers_end(connection: Database, table: str, *, wait_seconds: float) -> bool:
-    return True
+    """Nobody goes on while the executor waits, so that whoever is writing now writes still."""
+    return not connection.writers
 
 
 class WorldTime:

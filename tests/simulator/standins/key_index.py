@@ -1,6 +1,6 @@
 """The index of keys in memory: what tasks write, what a verdict names, and what a run asks of earlier ones."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,11 +36,11 @@ class IndexWriter:
         for key, offset in zip(match_keys, offsets.tolist(), strict=True):
             copies.setdefault(key.decode(), []).append((f"topic:{topic}:{partition}", offset))
 
-    def add_events(self, events: Sequence[Mapping[str, Any]]) -> None:
-        """The same of rows that were decoded already."""
+    def add_events(self, events: Sequence[Mapping[str, Any]], *, side: str = "topic") -> None:
+        """The same of rows that were decoded already. side: topic, or ledger where an input topic plays its part."""
         copies = FOLDERS.by_path.setdefault(str(self.folder), {}) if events else {}
         for one in events:
-            part = f"topic:{one['topic']}:{one['partition']}"
+            part = f"{side}:{one['topic']}:{one['partition']}"
             copies.setdefault(one["match_key"], []).append((part, one["kafka_offset"]))
 
     def close(self) -> None:
@@ -74,6 +74,12 @@ def read_before(plan: Any, copies: int) -> dict[tuple[str, int], Any]:
                 _, topic, partition = part.split(":")
                 found.setdefault((topic, int(partition)), []).append(offset)
     return {part: np.unique(np.array(offsets, dtype=np.int64)) for part, offsets in found.items()}
+
+
+def keys_in_indexes(match_keys: Iterable[str], paths: Collection[Path]) -> set[str]:
+    """Stands for `key_index_frame.keys_in_indexes`: those that an earlier cut has read too, on either side."""
+    older = [FOLDERS.by_path.get(str(path), {}) for path in paths]
+    return {key for key in match_keys if any(key in one for one in older)}
 
 
 class MemoryIndexes(ReadableIndexes):

@@ -3,6 +3,7 @@
 It stands for `tallystick_spark.scan.scan_cut` in its quickest way. Kafka's client as a second reader is left out.
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -17,7 +18,7 @@ from tallystick.judging.canaries import canary_events, canary_rows
 from tallystick.kafka_log.event_decoder import EventDecoder
 from tallystick.kafka_log.fetch import Fetch
 from tallystick.kafka_log.header_cache import BatchHeads
-from tallystick.matching.scan_result import CANARY, CANARY_PARTITION, CanaryScan, SliceScan
+from tallystick.matching.scan_result import CANARY, CANARY_PARTITION, REPEATED_IDS_MAX, CanaryScan, SliceScan
 from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import LedgerSlice, TopicSlice
 from tallystick.model.offsets import TopicPartition
@@ -39,6 +40,8 @@ from tests.simulator.standins import lean_scan
 from tests.simulator.standins.frame import SESSION, Frame, Session
 from tests.simulator.standins.key_index import IndexWriter, read_before
 from tests.simulator.standins.ledger import WorldLedger, row_as_read, rows_as_arrow
+from tests.simulator.standins.pair_scan import scan_inputs
+from tests.simulator.standins.parquet_ledger import WorldParquetLedger
 from tests.simulator.standins.same import Same
 
 SECRET = "known in no world"[:16]
@@ -76,7 +79,7 @@ class WorldTopic:
 class WorldRows:
     """A LedgerSource over the world's ledger, as PostgresRows and `ledger.rows_by_id` are one over PostgreSQL's."""
 
-    ledger: WorldLedger
+    ledger: WorldLedger | WorldParquetLedger
     ledger_slice: LedgerSlice
     with_time: bool
 
@@ -202,6 +205,8 @@ def scan_cut(
     world, keys = asked.connections, set(keys_to_include)
     with world.open_ledger(engine, asked.contract) as ledger:
         described = ledger.describe()
+        if asked.contract.input_topics:
+            return scan_inputs(world.fetch, asked, keys, indexes, index_to), ()
         with ledger.held_snapshot():
             if not described.key_is_unique:
                 keys |= set(ledger.keys_seen_before(asked.cut.ledger_slice))
@@ -212,7 +217,14 @@ def scan_cut(
             quick = _lean_way(given)
             if Counted.scans % LONG_WAY_IN == 1 or _has_new_canary_keys(world, quick[0]):
                 _refuse_difference(quick, _long_way(given))
-            return quick
+            return quick if described.row_id_is_unique else (_with_repeated_ids(given, quick[0]), quick[1])
+
+
+def _with_repeated_ids(given: "_Given", scan: SliceScan) -> SliceScan:
+    """Where no database says that row ids are unique, each slice's are counted."""
+    ids = Counter(str(row.row_id) for row in given.ledger.slice_rows(given.asked.cut.ledger_slice))
+    repeated = sorted(one for one, times in ids.items() if times > 1)
+    return replace(scan, row_ids_repeat=True, repeated_row_ids=tuple(repeated[:REPEATED_IDS_MAX]))
 
 
 LONG_WAY_IN = 499
@@ -238,7 +250,7 @@ class _Given:
     """What a scan is asked, and what it asks."""
 
     asked: real.CutToScan
-    ledger: WorldLedger
+    ledger: WorldLedger | WorldParquetLedger
     slices: tuple[TopicSlice, ...]
     keys_to_include: frozenset[str]
     index_to: Any

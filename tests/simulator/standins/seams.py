@@ -21,7 +21,16 @@ from tallystick.contract.contract import Contract
 from tallystick.judging import canaries
 from tallystick.matching.scan_result import CanaryScan
 from tallystick.pipeline.sources import Sources
-from tests.simulator.standins import alert_functions, cluster, executor, key_index, plan_functions, run_functions, scan
+from tests.simulator.standins import (
+    alert_functions,
+    cluster,
+    executor,
+    key_index,
+    plan_functions,
+    poster,
+    run_functions,
+    scan,
+)
 from tests.simulator.standins.frame import Frame, Inline, one_core
 from tests.simulator.standins.kept_state import KeptClusterState
 from tests.simulator.standins.same import Same
@@ -48,6 +57,7 @@ SIMULATED = (
     "tallystick.executor.draw_plan",
     "tallystick.executor.execute_plan",
     "tallystick.executor.publish_repairs",
+    "tallystick.executor.post_repairs",
     "tallystick.executor.prove_repairs",
     "tallystick.executor.progress_proof",
     "tallystick.executor.progress_topic",
@@ -130,8 +140,9 @@ class _NoFiles:
         key_index.forget(folder)
 
 
-def _always(*arguments: Any) -> bool:
-    return True
+def _reads_log(contract: Contract) -> bool:
+    """Whatever the environment says: all but a contract that is matched pair by pair."""
+    return not contract.input_topics
 
 
 def _no_file(*arguments: Any) -> Any:
@@ -152,6 +163,7 @@ OUTSIDE: dict[str, dict[str, Any]] = {
         "fetchers": cluster.fetchers,
         "open_admin": cluster.open_admin,
     },
+    "tallystick.ledger.input_topics": {"read_topic_snapshot": cluster.read_topic_snapshot},
     "tallystick.anomalies.notices.retention_overtakes": {"next_firing": _next_firing},
     "tallystick.pipeline.read_cluster_state": {"CLUSTER_STATE": KeptClusterState},
     "tallystick.pipeline.lookups": {
@@ -175,6 +187,11 @@ OUTSIDE: dict[str, dict[str, Any]] = {
         "open_ledger": executor.open_ledger,
         "read_source_rows": executor.read_source_rows,
         "writers_end": executor.writers_end,
+    },
+    "tallystick.executor.post_repairs": {"read_database_identity": poster.read_database_identity},
+    "tallystick.executor.effects.post_to_ledger": {
+        "open_ledger": poster.open_ledger,
+        "read_source_rows": poster.read_source_rows,
     },
     "tallystick.executor.effects.publish_events": {"Producer": executor.WorldProducer},
     "tallystick.kafka_log.committed_records": {
@@ -214,7 +231,7 @@ OUTSIDE: dict[str, dict[str, Any]] = {
         "breaks_file": _no_file,
         "announce": _nothing,
         "ThreadPoolExecutor": Inline,
-        "reads_log": _always,
+        "reads_log": _reads_log,
         "scan_cut": scan.scan_cut,
         "missed_canaries": _missed_canaries,
         "refuse_other_books": _refuse_other_books,

@@ -7,7 +7,8 @@ class Config(NamedTuple):
     """origin_mode: how the first side is written; carrier_mode: how whoever writes the second one delivers.
 
     transactional: by transactions. plain: without a producer id. exactly: each once. at_least: a redelivery doubles.
-    at_most: what is not delivered at once is lost.
+    at_most: what is not delivered at once is lost. posts: of topic_to_ledger, how a row says that it takes one back,
+    where the contract posts into the ledger.
     """
 
     direction: str = "topic_to_ledger"
@@ -18,6 +19,7 @@ class Config(NamedTuple):
     producer_mode: str = "transactional"
     carrier_mode: str = "exactly"
     contracts: int = 1
+    posts: str = ""
 
     @property
     def topic_first(self) -> bool:

@@ -1,5 +1,6 @@
 """The contracts that schedules are played under: what a service's books are reconciled by."""
 
+from collections.abc import Collection
 from datetime import timedelta
 from functools import cache
 from typing import Any
@@ -8,12 +9,16 @@ from tallystick.contract.contract import Contract
 from tests.simulator.world.clock import NOON
 
 OVERLAP = 3
+QUIET_SECONDS = 60
 TOPIC, OTHER_TOPIC = "billing.payouts", "billing.fees"
+INPUT_TOPIC = "billing.requests"
 
 
 @cache
-def contract_of(direction: str, slice_by: str, legs: int, name: str = "books") -> Contract:
-    """direction: topic_to_ledger or ledger_to_topic. slice_by: xmin, written_xid, or jdbc."""
+def contract_of(direction: str, slice_by: str, legs: int, name: str = "books", posts: str = "") -> Contract:
+    """direction: topic_to_ledger or ledger_to_topic. slice_by: xmin, written_xid, jdbc or parquet. Or topic_to_topic
+    and topic. posts: "", negated or column.
+    """
     topics = {"payout": TOPIC} if legs == 1 else {"payout": TOPIC, "fee": OTHER_TOPIC}
     columns: dict[str, Any] = {"written_at": "written_at"}
     document: dict[str, Any] = {
@@ -41,6 +46,17 @@ def contract_of(direction: str, slice_by: str, legs: int, name: str = "books") -
             "overlap": OVERLAP,
             "columns": columns,
         }
+    elif slice_by == "topic":
+        inputs = {"kind": "topic", "connection": "kafka", "topics": [INPUT_TOPIC], "event": {"match_key": "request_id"}}
+        document["ledger"] = inputs
+    elif slice_by == "parquet":
+        document["ledger"] = {
+            "kind": "parquet",
+            "connection": "ledger",
+            "table": "billing.payout",
+            "quiet_seconds": QUIET_SECONDS,
+            "columns": columns,
+        }
     elif direction == "ledger_to_topic":
         document["compensation"] = {
             "classes": [
@@ -55,9 +71,29 @@ def contract_of(direction: str, slice_by: str, legs: int, name: str = "books") -
             "max_amount_minor": {"EUR": 10_000_000},
             "four_eyes_above_minor": {"EUR": 10_000_000},
         }
+    elif posts:
+        columns |= {"reverses": "reverses", "action_id": "action_id"}
+        document["compensation"] = _posting(posts, topics)
     contract = SimulatedContract.model_validate(document)
     _FINGERPRINTS[id(contract)] = contract.fingerprint
     return contract
+
+
+def _posting(reversal: str, legs: Collection[str]) -> dict[str, Any]:
+    copied = ("event_id", "payment_id", "leg", "amount_minor", "currency", "occurred_at")
+    return {
+        "classes": ["missing_in_ledger", "duplicate_in_ledger", "duplicate_in_ledger_compensated"],
+        "reversal": reversal,
+        "post": {
+            "connection": "poster",
+            "actions_table": "tallystick.actions",
+            "columns": {name: name for name in copied},
+            "rows": {leg: [{}] for leg in legs},
+        },
+        "max_items": 50,
+        "max_amount_minor": {"EUR": 10_000_000},
+        "four_eyes_above_minor": {"EUR": 10_000_000},
+    }
 
 
 _FINGERPRINTS: dict[int, str] = {}

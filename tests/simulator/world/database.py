@@ -8,6 +8,7 @@ nothing on disk names. Here rows also change: an update makes a new version unde
 from collections.abc import Iterable
 from copy import copy, deepcopy
 from dataclasses import dataclass, field, replace
+from uuid import UUID
 
 from tallystick.model.cut import LedgerSnapshot
 
@@ -16,7 +17,9 @@ FIRST_XID = 100
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row version. xid: of who wrote this version. written_xid: the owner's column, set by its default."""
+    """One row version. xid: of who wrote this version. written_xid: the owner's column, set by its default. copy_of: in
+    a file that was written twice, the id that this one says it has.
+    """
 
     row_id: int
     match_key: str
@@ -31,6 +34,11 @@ class Row:
     action_id: str = ""
     receipt_partition: int | None = None
     receipt_offset: int | None = None
+    copy_of: int | None = None
+
+    @property
+    def said_id(self) -> int:
+        return self.row_id if self.copy_of is None else self.copy_of
 
 
 @dataclass
@@ -66,6 +74,8 @@ class Database:
     timeline: int = 1
     system_identifier: str = "73012345"
     log_bytes: int = 1 << 20
+    actions: dict[UUID, str] = field(default_factory=dict)
+    """The table of action ids, with the plan's hash of each."""
 
     def insert(self, name: str, row: Row) -> int:
         """A row in the transaction's innermost savepoint; begins it if need be. Gives the row's id."""
@@ -173,7 +183,7 @@ class Database:
     def copy_now(self) -> "Database":
         """What a backup holds."""
         kept = copy(self)
-        kept.rows = dict(self.rows)
+        kept.rows, kept.actions = dict(self.rows), dict(self.actions)
         kept.writers = deepcopy({name: writer for name, writer in self.writers.items() if writer.prepared})
         return kept
 

@@ -73,6 +73,12 @@ class RowFact:
     xid: int = 0
     written_xid: int | None = None
     odd_id: bool = False
+    action_id: str = ""
+    reverses: int | None = None
+    """The row that it takes back. One that takes back what was right is a row too many like any other."""
+    nets: bool = False
+    """Does it take that one back, with its money?"""
+    taken_back_at: datetime | None = None
     origin: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -91,6 +97,10 @@ class Truth:
     rows: dict[int, RowFact] = field(default_factory=dict)
     open_events: list[EventFact] = field(default_factory=list)
     written_by: dict[int, str] = field(default_factory=dict)
+    written_off: set[tuple[str, str]] = field(default_factory=set)
+    """Contract and match key of what a person has given up."""
+    reversals: list[RowFact] = field(default_factory=list)
+    """Rows that take others back, of any time."""
     losses: list[tuple[datetime, str, TopicPartition | None, int]] = field(default_factory=list)
     """When, what kind of thing, where, up to or from which offset: retained, truncated, recreated, restored."""
     baseline_at: datetime | None = None
@@ -172,19 +182,34 @@ class Truth:
         for row_id, row in database.rows.items():
             known = self.rows.get(row_id)
             if known is None or (known.gone_at is not None and known.written_xid != row.written_xid):
-                self.rows[row_id] = _fact_of(row, now, self.written_by.get(row_id, "service"))
+                fact = self.rows[row_id] = _fact_of(row, now, self.written_by.get(row_id, "service"))
+                if fact.reverses is not None:
+                    self.reversals.append(fact)
                 self._rows_of.setdefault(row.match_key, {})[row_id] = None
                 continue
             known.gone_at = None
             if known.xid != row.xid:
                 known.xid = row.xid
                 known.touched.append(now)
-                if _money_of(row) != known.money:
+                if money_of(row) != known.money:
                     known.changed.append((now, known.money))
-                    known.money = _money_of(row)
+                    known.money = money_of(row)
         for row_id, known in self.rows.items():
             if known.gone_at is None and row_id not in database.rows:
                 known.gone_at = now
+        self._look_at_what_is_taken_back(now)
+
+    def _look_at_what_is_taken_back(self, now: datetime) -> None:
+        """A row that takes one back may go, or that one may say something else by now: then it stands as it is."""
+        if not self.reversals:
+            return
+        for one in self.reversals:
+            row = self.rows.get(one.reverses or 0)
+            one.nets = one.stands and row is not None and abs(row.money.amount_minor) == abs(one.money.amount_minor)
+        taken = {one.reverses for one in self.reversals if one.nets}
+        for row_id in {one.reverses for one in self.reversals if one.reverses in self.rows}:
+            row = self.rows[row_id]
+            row.taken_back_at = (row.taken_back_at or now) if row_id in taken else None
 
     def events_of(self, match_key: str) -> list[EventFact]:
         return self._events_of.get(match_key, [])
@@ -198,11 +223,18 @@ class Truth:
         yield from {**self._events_of, **self._rows_of}
 
 
-def _money_of(row: Row) -> Money:
+def money_of(row: Row) -> Money:
     return Money(row.match_key, row.transaction_key, row.leg, row.amount_minor, row.currency)
 
 
 def _fact_of(row: Row, now: datetime, by: str) -> RowFact:
     return RowFact(
-        money=_money_of(row), row_id=row.row_id, visible_at=now, by=by, xid=row.xid, written_xid=row.written_xid
+        money=money_of(row),
+        row_id=row.row_id,
+        visible_at=now,
+        by=by,
+        xid=row.xid,
+        written_xid=row.written_xid,
+        action_id=row.action_id,
+        reverses=int(row.reverses) if row.reverses and by != "idle reversal" else None,
     )

@@ -1,6 +1,5 @@
 """All of it together: clock, broker, ledger, store, and the truth about what happened in them."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -8,17 +7,27 @@ from typing import Any
 
 from tallystick.contract.contract import Contract
 from tallystick.kafka_log.fetch import Fetch
+from tallystick.ledger.input_topics import InputTopics
 from tallystick.model.offsets import TopicPartition
 from tests.simulator.standins import key_index
 from tests.simulator.standins.cluster import WorldAdmin, fetcher
 from tests.simulator.standins.ledger import WorldJdbcLedger, WorldLedger
-from tests.simulator.standins.run_functions import earlier_rows_before, ledger_rows_by_slice, ledger_sum_of_slice
+from tests.simulator.standins.parquet_ledger import WorldParquetLedger
+from tests.simulator.standins.run_functions import (
+    earlier_rows_before,
+    ledger_rows_by_slice,
+    ledger_sum_of_slice,
+    read_ledger_slices,
+)
 from tests.simulator.standins.store import Store
 from tests.simulator.world.batches import Record
 from tests.simulator.world.broker import Broker, Producer
 from tests.simulator.world.clock import Clock
 from tests.simulator.world.config import Config
 from tests.simulator.world.database import Database, Row
+from tests.simulator.world.event_json import value_of
+from tests.simulator.world.folder import Folder
+from tests.simulator.world.input_log import InputLog
 from tests.simulator.world.interleaving import Interleaving
 from tests.simulator.world.truth import EventFact, Money, Truth
 
@@ -44,12 +53,28 @@ class World:
         self.store = Store(clock=self.clock, point=self.point)
         self.admin = WorldAdmin(broker=self.broker, point=self.point)
         self.fetch: Fetch = fetcher(self.admin)
-        for topic in self.contract.topics:
+        if self.config.slice_by == "parquet":
+            self.database = Folder(clock=self.clock)
+        if self.contract.input_topics:
+            (topic,) = self.contract.input_topics
+            self.database = InputLog(
+                broker=self.broker,
+                clock=self.clock,
+                topic=topic,
+                partitions=self.config.partitions,
+                transactional=self.config.producer_mode == "transactional",
+            )
+        for topic in self.topics:
             self.broker.create_topic(topic, self.config.partitions)
 
     @property
     def contract(self) -> Contract:
         return self.contracts[0]
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """All that a contract reads, its inputs last."""
+        return (*self.contract.topics, *self.contract.input_topics)
 
     @property
     def kafka(self) -> "World":
@@ -60,6 +85,10 @@ class World:
     def ledger_dsn(self) -> "World":
         return self
 
+    @property
+    def poster_dsn(self) -> "World":
+        return self
+
     def for_confluent(self) -> dict[str, Any]:
         """As a connection's settings are given to a producer."""
         return {"world": self}
@@ -68,9 +97,22 @@ class World:
         self.told.append(f"{self.clock.now:%d %H:%M:%S}  {line}")
 
     @contextmanager
-    def open_ledger(self, engine: Any, contract: Contract) -> Iterator[WorldLedger]:
+    def open_ledger(self, engine: Any, contract: Contract) -> Iterator[WorldLedger | WorldParquetLedger | InputTopics]:
         self.point.reached("ledger.open")
         name = contract.name
+        if contract.input_topics:
+            yield InputTopics(admin=self.admin, topics=contract.input_topics)
+            return
+        if isinstance(self.database, Folder):
+            yield WorldParquetLedger(
+                address="/ledger",
+                ledger=contract.ledger,
+                stored_slices=lambda: read_ledger_slices(self.store, name),
+                now=lambda: self.clock.now,
+                database=self.database,
+                point=self.point,
+            )
+            return
         kind = WorldJdbcLedger if contract.ledger.kind == "jdbc" else WorldLedger
         yield kind(
             database=self.database,
@@ -124,23 +166,13 @@ class World:
         )
         row_id = self.database.insert(writer, row)
         self.truth.written_by[row_id] = by
+        if isinstance(self.database, InputLog):
+            self.look()  # outside of a transaction an input stands at once
         return row_id
 
     def look(self) -> None:
         """Let the truth see what has become of both sides."""
         self.truth.look_at_log(self.broker, self.clock.now)
+        if isinstance(self.database, InputLog):
+            self.database.refresh()
         self.truth.look_at_ledger(self.database, self.clock.now)
-
-
-def value_of(money: Money) -> bytes:
-    """The event's JSON, by the contract's default names."""
-    return json.dumps(
-        {
-            "event_id": money.match_key,
-            "payment_id": money.transaction_key,
-            "leg": money.leg,
-            "amount_minor": money.amount_minor,
-            "currency": money.currency,
-            "occurred_at": "2026-03-01T00:00:00Z",
-        }
-    ).encode()

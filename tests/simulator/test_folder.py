@@ -1,0 +1,165 @@
+"""A folder in memory answers the product's questions as real Parquet files do, and its world's books are right."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tallystick.ledger.parquet import ParquetLedger
+from tallystick.model.cut import LedgerSlice
+from tests.simulator.schedule.play import Play, Schedule, steps_of
+from tests.simulator.standins.parquet_ledger import WorldParquetLedger
+from tests.simulator.standins.seams import stand_ins
+from tests.simulator.world.clock import Clock
+from tests.simulator.world.config import Config
+from tests.simulator.world.contracts import contract_of
+from tests.simulator.world.database import Row
+from tests.simulator.world.folder import Folder
+from tests.simulator.world.interleaving import Interleaving
+from tests.unit.builders import ledger_slice_of
+
+LEDGER = contract_of("topic_to_ledger", "parquet", 1).ledger
+
+
+def commit(folder: Folder, *keys: str) -> list[int]:
+    """One transaction's rows, as one file."""
+    ids = [folder.insert("a", Row(0, key, f"pay-{key}", "payout", 100, "EUR", folder.clock.now_ms)) for key in keys]
+    folder.commit("a")
+    folder.clock.go(5)
+    return ids
+
+
+def a_folder() -> tuple[Folder, int]:
+    """Three files, of which the second lost a row and the third was written twice; and when the second was written."""
+    folder = Folder(clock=Clock())
+    commit(folder, "ev-1")
+    taken_until = folder.clock.now_ms
+    _, gone = commit(folder, "ev-1", "ev-2")
+    commit(folder, "ev-3")
+    folder.copy_newest()
+    folder.delete("b", gone)
+    folder.commit("b")
+    return folder, taken_until
+
+
+def in_memory(folder: Folder, *slices: LedgerSlice) -> WorldParquetLedger:
+    return WorldParquetLedger(
+        address="/ledger",
+        ledger=LEDGER,
+        stored_slices=lambda: slices,
+        now=lambda: folder.clock.now,
+        database=folder,
+        point=Interleaving(),
+    )
+
+
+def on_disk(folder: Folder, root: Path, *slices: LedgerSlice) -> ParquetLedger:
+    below = root / LEDGER.table.replace(".", "/")
+    below.mkdir(parents=True, exist_ok=True)
+    for path, file in folder.files.items():
+        rows = list(folder.rows_in([path]))
+        columns = {
+            "entry_id": [row.row_id for row in rows],
+            "event_id": [row.match_key for row in rows],
+            "payment_id": [row.transaction_key for row in rows],
+            "leg": [row.leg for row in rows],
+            "amount_minor": [row.amount_minor for row in rows],
+            "currency": [row.currency for row in rows],
+            "written_at": pa.array([row.written_ms for row in rows], pa.timestamp("ms", "UTC")),
+        }
+        pq.write_table(pa.table(columns), below / path)
+        os.utime(below / path, ns=(file.modified_ns, file.modified_ns))
+    return ParquetLedger(address=str(root), ledger=LEDGER, stored_slices=lambda: slices, now=lambda: folder.clock.now)
+
+
+def sizes_left_out(ledger_slice: LedgerSlice) -> LedgerSlice:
+    """A real file's bytes are its writer's."""
+    return replace(ledger_slice, files=tuple(replace(file, size_bytes=0) for file in ledger_slice.files))
+
+
+def test_a_folder_in_memory_answers_as_real_files_do(tmp_path: Path) -> None:
+    folder, taken_until = a_folder()
+    end = folder.clock.now_ms + 1
+    asked = ledger_slice_of(taken_until, end, baseline=taken_until)
+    before = ledger_slice_of(taken_until, taken_until, baseline=taken_until)
+    told = []
+    for ledger in (in_memory(folder, before), on_disk(folder, tmp_path, before)):
+        own = ledger.fix(asked)
+        told.append(
+            (
+                ledger.describe(),
+                replace(ledger.read_snapshot(), system_identifier=""),
+                sizes_left_out(own),
+                ledger.keys_seen_before(own),
+                ledger.look_up_rows({"ev-1", "ev-2", "ev-3", "ev-4"}, own),
+            )
+        )
+    assert told[0] == told[1]
+    assert {key: len(rows) for key, rows in told[0][4].items()} == {"ev-1": 2, "ev-3": 2}
+
+
+def test_whoever_changes_a_row_writes_its_file_anew() -> None:
+    folder = Folder(clock=Clock())
+    one, other = commit(folder, "ev-1", "ev-2")
+    (path,) = folder.files
+    before, touched = folder.files[path], folder.rows[other].xid
+    folder.update("b", one, amount_minor=7)
+    folder.commit("b")
+    assert folder.files[path].modified_ns > before.modified_ns
+    assert folder.files[path].size_bytes == before.size_bytes
+    assert (folder.rows[one].amount_minor, folder.rows[other].xid > touched) == (7, True)
+
+
+def test_a_file_whose_last_row_goes_is_not_there_any_more() -> None:
+    folder = Folder(clock=Clock())
+    (row_id,) = commit(folder, "ev-1")
+    folder.delete("b", row_id)
+    folder.commit("b")
+    assert folder.files == {}
+
+
+# Books over files.
+
+
+@pytest.fixture
+def _outside() -> Iterator[None]:
+    with stand_ins():
+        yield
+
+
+BOTH = pytest.mark.parametrize("direction", ["topic_to_ledger", "ledger_to_topic"])
+
+
+def doubts(play: Play) -> list[str]:
+    runs = play.world.store.of("books").verdicts.values()
+    of_every_book = ("baseline", "vacuous_run")
+    return [str(one.doubt) for row in runs for one in row.result.doubts if one.doubt not in of_every_book]
+
+
+def played(direction: str, *steps: object) -> Play:
+    config = Config(direction=direction, slice_by="parquet")
+    play = Play(Schedule(config, tuple(steps_of(*steps))))  # type: ignore[arg-type]
+    assert play.all() == []
+    return play
+
+
+@BOTH
+@pytest.mark.usefixtures("_outside")
+@pytest.mark.parametrize(
+    ("step", "told"),
+    [
+        ("wait", []),
+        (("file_moved_in", 0, 1), []),
+        ("file_written_twice", ["row_ids_repeat"]),
+        ("file_added_to", ["ledger_rewritten"]),
+    ],
+)
+def test_what_befalls_files_is_told_and_nothing_else(direction: str, step: object, told: list[str]) -> None:
+    due = "half_trade" if direction == "topic_to_ledger" else "wait"
+    new = "trade" if step == "file_written_twice" else due
+    play = played(direction, "window", "trade", "window", new, step, "window")
+    assert [one for one in doubts(play) if one != "partner_not_settled"] == told
