@@ -1,11 +1,12 @@
 """The digest of a run: equal where the same was read and the same was concluded. It stands in stored verdicts."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
+from functools import cache
 from hashlib import sha256
-from typing import Any
+from typing import Any, cast
 
 from tallystick.matching.evidence import Evidence
 from tallystick.model.findings import Break, DoubtFound
@@ -39,7 +40,14 @@ def digest_of_run(
     return sha256(json.dumps(document, sort_keys=True, default=_plain).encode()).hexdigest()
 
 
+@cache
+def _field_names(kind: Any) -> tuple[str, ...]:
+    """Of a dataclass; none of anything else. A run's figures hold a census of each partition."""
+    return tuple(one.name for one in fields(kind)) if is_dataclass(kind) else ()
+
+
 def _plain(value: object) -> object:
-    if is_dataclass(value):
-        return {one.name: getattr(value, one.name) for one in fields(value)}
+    names = _field_names(cast(Hashable, type(value)))
+    if names:
+        return {name: getattr(value, name) for name in names}
     return value.isoformat() if isinstance(value, datetime) else str(value)

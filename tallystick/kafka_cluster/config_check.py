@@ -73,7 +73,7 @@ def posture(
             for topic in contract.topics
             for line in (
                 *_topic(topic, read.get(topic), horizon),
-                *_producers(contract, topic, [part for part in census if part.topic == topic]),
+                *_producers(contract.kafka.producers, topic, *_counts([one for one in census if one.topic == topic])),
             )
         ),
         *_transactions(broker, contract.settle_timeout, contract.partner_grace, longest_pause(contract)),
@@ -178,37 +178,55 @@ def _log(topic: str, read: TopicSettings | None, horizon: timedelta) -> Iterator
     )
 
 
-def _producers(contract: Contract, topic: str, census: Sequence[PartitionCensus]) -> Iterator[PostureLine]:
+def _counts(census: Sequence[PartitionCensus]) -> tuple[int, int, int, int, int]:
+    """Return how many partitions were counted, and their records without a producer id, records outside a transaction,
+    fenced transactions, and transactions that ended.
+    """
+    return (
+        len(census),
+        sum(part.without_producer_id for part in census),
+        sum(part.plain for part in census),
+        sum(part.fencings for part in census),
+        sum(part.commit_markers + part.abort_markers for part in census),
+    )
+
+
+@lru_cache(maxsize=1_000)
+def _producers(
+    declared: str, topic: str, partitions: int, without: int, plain: int, fenced: int, ended: int
+) -> tuple[PostureLine, ...]:
     """Whether the records keep what the contract declares of its producers. Sources: KIP-98, KIP-360, KIP-890."""
-    declared = contract.kafka.producers
+    return tuple(_producer_lines(declared, topic, partitions, without, plain, fenced, ended))
+
+
+def _producer_lines(
+    declared: str, topic: str, partitions: int, without: int, plain: int, fenced: int, ended: int
+) -> Iterator[PostureLine]:
+    counted = partitions > 0
     if declared != "any":
-        without = sum(part.without_producer_id for part in census)
         yield _line(
             "records without a producer id",
             topic,
-            without if census else None,
+            without if counted else None,
             f"none: the contract declares its producers {declared}",
-            ok=bool(census) and without == 0,
+            ok=counted and without == 0,
             do="set enable.idempotence=true on every producer of the topic: a retry may double a record",
         )
     if declared == "transactional":
-        plain = sum(part.plain for part in census)
         yield _line(
             "records outside a transaction",
             topic,
-            plain if census else None,
+            plain if counted else None,
             "none: the contract declares its producers transactional",
-            ok=bool(census) and plain == 0,
+            ok=counted and plain == 0,
             do="find the producer that writes without a transactional.id: its records can be torn apart",
         )
-    fenced = sum(part.fencings for part in census)
-    ended = sum(part.commit_markers + part.abort_markers for part in census)
     yield _line(
         "fenced transactions",
         topic,
-        f"{fenced:,} of {ended:,}" if census else None,
+        f"{fenced:,} of {ended:,}" if counted else None,
         f"fewer than {_FENCINGS_MIN}, or at most one in {_FENCED_SHARE}",
-        ok=bool(census) and (fenced < _FENCINGS_MIN or fenced * _FENCED_SHARE <= ended),
+        ok=counted and (fenced < _FENCINGS_MIN or fenced * _FENCED_SHARE <= ended),
         do="look for two processes with one transactional.id, or one that restarts again and again",
     )
 

@@ -170,8 +170,9 @@ def follow_anchors(
     """
     known: dict[TopicPartition, list[BatchFingerprint]] = {now.topic_partition: [] for now in sorted(after, key=_place)}
     for one in earlier:
-        if one.topic_partition in known:
-            known[one.topic_partition].append(one)
+        kept = known.get(one.topic_partition)
+        if kept is not None:
+            kept.append(one)
     going_on = sorted(going_on, key=lambda pair: _place(pair[1]))
     spans = [span_of(known[now.topic_partition], log_start=now.log_start) for _, now in going_on]
     fetch_known = fetch_ahead(fetch, together, [span for span in spans if span])

@@ -252,8 +252,10 @@ class ClusterState:
     def discontinuity_of(self, cut: Cut, topic_slice: TopicSlice) -> Discontinuity | None:
         """Return why the log did not continue where the slice ends, when the cut was made or before it was read."""
         part = topic_slice.offsets.topic_partition
-        stood = (one for one in (topic_slice.snapshot, self._before.get(part)) if one and one.topic_partition == part)
-        return next((why for one in stood if (why := discontinuity(cut, one))), None)
+        for one in (topic_slice.snapshot, self._before.get(part)):
+            if one is not None and one.topic_partition == part and (why := discontinuity(cut, one)):
+                return why
+        return None
 
     @cached_property
     def _before(self) -> Mapping[TopicPartition, PartitionSnapshot]:

@@ -321,7 +321,8 @@ def discontinuity(cut: Cut, now: PartitionSnapshot) -> Discontinuity | None:
 
 def is_recreated(cut: Cut, now: PartitionSnapshot) -> bool:
     """Return whether the topic has another id than the one that the cut read."""
-    return not {now.topic_id}.issuperset(cut.topic_ids(now.topic))
+    known = cut.topic_ids(now.topic)
+    return len(known) > (now.topic_id in known)
 
 
 def without_expired(cut: Cut, partitions: Sequence[PartitionSnapshot]) -> Cut:

@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from tallystick.alerting.alert import Alert
 from tallystick.alerting.alert_json import Attempt, SinkFailed
-from tallystick.alerting.sinks.registry import Sink, StatelessSink
+from tallystick.alerting.sinks.registry import Sink, is_stateless
 from tallystick.model.errors import TallystickError
 from tallystick.store.alerts.alert_store import (
     PendingAlert,
@@ -63,7 +63,7 @@ def deliver_pending(
             if done.may_send(owed.alert, sink):
                 done.note(owed.alert, sink, _attempt(engine, _with_links(owed.alert, links or {}), sink))
         told = {(owed.alert.dedup_key, sink.name) for owed, sink in pending}
-        forgetful = {name: sink for name, sink in by_name.items() if isinstance(sink, StatelessSink)}
+        forgetful = {name: sink for name, sink in by_name.items() if is_stateless(sink)}
         for alert in firing_alerts(engine, contract_name).values() if forgetful else ():
             for sink in (forgetful[name] for name in alert.sinks if name in forgetful):
                 if (alert.dedup_key, sink.name) not in told and done.may_send(alert, sink):

@@ -88,7 +88,9 @@ class LookUps:
             "log_is_whole": self.log_is_whole,
             "rows_moved_below": self.rows_moved_below,
             "rows_may_be_older": self.rows_may_be_older,
-            "lost_before_the_books": _LOSSES.dump_python(self.lost_before_the_books, mode="json", by_alias=True),
+            "lost_before_the_books": _LOSSES.dump_python(self.lost_before_the_books, mode="json", by_alias=True)
+            if self.lost_before_the_books
+            else [],
             "legs_lost_within": self.legs_lost_within,
             "inputs_out_of_sight": self.inputs_out_of_sight,
             "rows_beside": None if self.rows_beside is None else list(self.rows_beside),

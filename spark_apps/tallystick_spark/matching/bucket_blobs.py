@@ -235,6 +235,14 @@ def starts_of(ordered: Numbers) -> Numbers:
     return np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1]))[: len(ordered)])
 
 
+def lengths_of(starts: Numbers, end: int) -> Numbers:
+    """Return how many numbers each group has, by where the groups begin. end: of the last one."""
+    lengths = np.empty_like(starts)
+    np.subtract(starts[1:], starts[:-1], out=lengths[:-1])
+    lengths[-1:] = end - starts[-1:]
+    return lengths
+
+
 def add_totals(totals: Iterable[GroupTotal]) -> list[GroupTotal]:
     """Add up the totals of each group."""
     added: dict[tuple[int, bool, str | None], GroupTotal] = {}
@@ -317,7 +325,7 @@ def _totals(
     ordered = group[order]
     starts = starts_of(ordered)
     amount, content = _numbers(side, "amount_minor")[order], _numbers(side, "content")[order]
-    rows = np.diff(np.append(starts, len(ordered)))
+    rows = lengths_of(starts, len(ordered))
     high, low = np.add.reduceat(amount >> 32, starts), np.add.reduceat(amount & LOW_32_BITS, starts)
     xor, total = np.bitwise_xor.reduceat(content, starts), np.add.reduceat(content & LOW_32_BITS, starts)
     totals = [

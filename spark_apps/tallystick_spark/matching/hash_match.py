@@ -20,6 +20,7 @@ from tallystick_spark.matching.bucket_blobs import (
     Numbers,
     ScanPlan,
     blobs_of,
+    lengths_of,
     numbers_in,
     starts_of,
 )
@@ -84,7 +85,7 @@ def _match_bucket(given: Mapping[BlobKind, Numbers], plan: ScanPlan) -> dict[Blo
     keys = _grouped(events, rows)
     exceptional = ~keys.simple
     if len(given[BlobKind.WANTED]):
-        exceptional |= np.isin(keys.hashes, given[BlobKind.WANTED][:, 0])
+        exceptional[_places_of(given[BlobKind.WANTED][:, 0], keys.hashes)] = True
     home = keys.order[np.repeat(exceptional, keys.copies)]
     return {
         BlobKind.EXCEPTION_EVENTS: events[home[home < len(events)]][:, [0, 2, 3]],
@@ -99,12 +100,21 @@ def _grouped(events: Numbers, rows: Numbers) -> _Keys:
     order = np.argsort(hashes)
     ordered = hashes[order]
     starts = starts_of(ordered)
-    copies = np.diff(np.append(starts, len(ordered)))
+    copies = lengths_of(starts, len(ordered))
     simple = copies == _PAIR
     one = order[starts[simple]]
     other = order[starts[simple] + 1]
     simple[simple] = ((one < len(events)) != (other < len(events))) & (fields[one] == fields[other])
     return _Keys(order=order, hashes=ordered[starts], copies=copies, simple=simple)
+
+
+def _places_of(wanted: Numbers, ordered: Numbers) -> Numbers:
+    """Return where in distinct numbers in order those of the wanted ones stand that are among them."""
+    places: Numbers = np.searchsorted(ordered, wanted)
+    inside = places < len(ordered)
+    possible: Numbers = places[inside]
+    found: Numbers = possible[ordered[possible] == wanted[inside]]
+    return found
 
 
 def _incomplete(transactions: Numbers, legs: int) -> Numbers:
@@ -117,7 +127,7 @@ def _incomplete(transactions: Numbers, legs: int) -> Numbers:
     starts = starts_of(hashes)
     is_new = np.concatenate(([True], (hashes[1:] != hashes[:-1]) | (topics[1:] != topics[:-1])))
     lacking = np.add.reduceat(is_new.astype(np.int64), starts) < legs
-    return transactions[order[np.repeat(lacking, np.diff(np.append(starts, len(hashes))))]][:, [1, 2]]
+    return transactions[order[np.repeat(lacking, lengths_of(starts, len(hashes)))]][:, [1, 2]]
 
 
 def _lags(event_times: Numbers, row_times: Numbers, simple: Numbers) -> Numbers:

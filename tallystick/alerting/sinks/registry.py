@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from tallystick.alerting.alert import Alert
@@ -37,13 +37,12 @@ class Sink(Protocol):
         """Send one alert; return what the receiver said. Raises SinkFailed, SinkRefused."""
 
 
-@runtime_checkable
-class StatelessSink(Sink, Protocol):
-    """A sink whose receiver must be told again and again of what still fires."""
+def is_stateless(sink: Sink) -> bool:
+    """Return whether a sink's receiver must be told again and again of what still fires; one that must says `forgets`.
 
-    @property
-    def forgets(self) -> Literal[True]:
-        """Says that it is one."""
+    Asked at each delivery, and to hold a sink against a protocol takes longer than to deliver nothing.
+    """
+    return bool(getattr(sink, "forgets", False))
 
 
 @dataclass(frozen=True, kw_only=True)

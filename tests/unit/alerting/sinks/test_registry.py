@@ -12,7 +12,7 @@ from tallystick.alerting.sinks.apprise import AppriseSink
 from tallystick.alerting.sinks.connection import SinkConnection
 from tallystick.alerting.sinks.email import EmailSink
 from tallystick.alerting.sinks.pagerduty import PagerDutySink
-from tallystick.alerting.sinks.registry import Sink, StatelessSink, fires_until, sinks_for
+from tallystick.alerting.sinks.registry import Sink, fires_until, is_stateless, sinks_for
 from tallystick.alerting.sinks.slack import SlackSink
 from tallystick.alerting.sinks.webhook import WebhookSink
 from tallystick.contract.contract import Contract
@@ -121,4 +121,4 @@ def made(contract: Contract, kind: str, given: SinkConnection, folder: Path) -> 
 
 def test_only_alertmanager_must_be_told_again(receiver: Receiver) -> None:
     made_of = [make(receiver) for make in (webhook, pagerduty, slack, by_apprise, alertmanager)]
-    assert [type(sink) for sink in made_of if isinstance(sink, StatelessSink)] == [AlertmanagerSink]
+    assert [type(sink) for sink in made_of if is_stateless(sink)] == [AlertmanagerSink]
