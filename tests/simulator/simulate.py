@@ -67,6 +67,7 @@ def play_some(first: int, step: int, count: int, until: float | None, until_firs
                 played.failures.append(Failure(seed, one.schedule, new[0], tuple(one.world.told)))
                 if until_first:
                     break
+            one.forget()
             if played.schedules % 50 == 0:
                 gc.collect()
     return played

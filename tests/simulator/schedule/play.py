@@ -87,6 +87,11 @@ class Play:
         self.reached.update(f"step {step.name}" for step in self.schedule.steps)
         return self.oracle.violations
 
+    def forget(self) -> None:
+        """Let go of all parts, which know each other: what is free at once, nobody has to look for."""
+        self.__dict__.clear()
+        CurrentWorld.it = None
+
     def quiet_down(self) -> None:
         """Everything ends that is open, whoever is late comes, and a few windows are judged without a fault."""
         world, services = self.world, self.services
@@ -123,13 +128,16 @@ class Play:
         return len(self.product.seen)
 
     def _judged(self, contract: Contract, result: RunResult) -> None:
-        self.reached.update(f"break {one.break_class}" for one in result.breaks)
-        self.reached.update(f"doubt {one.doubt}" for one in result.doubts)
-        self.reached.update(f"notice {one.notice}" for one in result.notices)
-        self.reached.update(f"reason {one.reason.code.name}" for one in result.items)
         why = [one.evidence["reason"] for one in result.breaks if "reason" in one.evidence]  # an item says: its break
-        self.reached.update(f"reason {read_reason(one).code.name}" for one in why)
-        self.reached[f"verdict {result.verdict}"] += 1
+        for name in (
+            *(f"break {one.break_class}" for one in result.breaks),
+            *(f"doubt {one.doubt}" for one in result.doubts),
+            *(f"notice {one.notice}" for one in result.notices),
+            *(f"reason {one.reason.code.name}" for one in result.items),
+            *(f"reason {read_reason(one).code.name}" for one in why),
+            f"verdict {result.verdict}",
+        ):
+            self.reached[name] += 1
         self.oracle.judged(contract, result, made_at=self.product.made_at[contract.name, result.cut_n])
 
     def do(self, step: Do) -> None:

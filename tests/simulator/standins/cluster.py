@@ -78,17 +78,36 @@ def read_topic_snapshot(admin: WorldAdmin, topics: Sequence[str]) -> tuple[Parti
 
 
 def _snapshot(log: PartitionLog, replicas: tuple[int, ...]) -> PartitionSnapshot:
+    """The one that was told last, while nothing of it has changed."""
+    in_sync = replicas if log.replicated is None else replicas[:1]
+    bounds = (log.topic_id, log.leader_epoch, log.log_start, log.lso, log.high_watermark, log.end, replicas, in_sync)
+    if log.told is None or log.told[0] != bounds:
+        log.told = (bounds, _made_of(log.place, *bounds))
+    return log.told[1]
+
+
+def _made_of(
+    place: TopicPartition,
+    topic_id: str,
+    leader_epoch: int,
+    log_start: int,
+    lso: int,
+    high_watermark: int,
+    log_end: int,
+    replicas: tuple[int, ...],
+    in_sync: tuple[int, ...],
+) -> PartitionSnapshot:
     return PartitionSnapshot(
-        topic=log.place.topic,
-        partition=log.place.partition,
-        topic_id=log.topic_id,
-        leader_epoch=log.leader_epoch,
-        log_start=log.log_start,
-        lso=log.lso,
-        high_watermark=log.high_watermark,
-        log_end=log.end,
+        topic=place.topic,
+        partition=place.partition,
+        topic_id=topic_id,
+        leader_epoch=leader_epoch,
+        log_start=log_start,
+        lso=lso,
+        high_watermark=high_watermark,
+        log_end=log_end,
         replicas=replicas,
-        in_sync=replicas if log.replicated is None else replicas[:1],
+        in_sync=in_sync,
     )
 
 

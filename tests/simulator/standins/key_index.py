@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +83,16 @@ def keys_in_indexes(match_keys: Iterable[str], paths: Collection[Path]) -> set[s
     return {key for key in match_keys if any(key in one for one in older)}
 
 
+_path = lru_cache(maxsize=10_000)(Path)
+"""Each run names those of all earlier ones."""
+
+
 class MemoryIndexes(ReadableIndexes):
     """Stands for ReadableIndexes, with its own way to look a key up."""
+
+    def paths_of(self, seed: int | None) -> tuple[Path, ...]:
+        """As the real one: the paths that are kept are whole ones."""
+        return tuple(_path(file.path) for index in self.by_cut.values() if index.seed == seed for file in index.files)
 
     def look_up(self, match_keys: Collection[str]) -> dict[str, tuple[IndexedCopy, ...]]:
         found: dict[str, list[IndexedCopy]] = {}

@@ -171,6 +171,12 @@ def read_run(engine: Store, contract_name: str, n: int) -> StoredRun | None:
     verdict, row = engine.of(contract_name).verdicts.get(n), engine.cut_row(contract_name, n)
     if verdict is None or row is None:
         return None
+    if verdict.run is None:
+        verdict.run = _stored_run(verdict, row)
+    return verdict.run
+
+
+def _stored_run(verdict: VerdictRow, row: CutRow) -> StoredRun:
     return StoredRun(
         result=verdict.result,
         window_start_utc=row.cut.window_start_utc,

@@ -19,6 +19,7 @@ from tenacity import Retrying
 from tallystick.contract.change import refuse_other_books
 from tallystick.contract.contract import Contract
 from tallystick.judging import canaries
+from tallystick.ledger.key_index import index_folder
 from tallystick.matching.scan_result import CanaryScan
 from tallystick.pipeline.sources import Sources
 from tests.simulator.standins import (
@@ -33,7 +34,9 @@ from tests.simulator.standins import (
 )
 from tests.simulator.standins.frame import Frame, Inline, one_core
 from tests.simulator.standins.kept_state import KeptClusterState
+from tests.simulator.standins.quick_values import quick_values
 from tests.simulator.standins.same import Same
+from tests.simulator.world.broker import read_batches
 
 STORE_FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: function
@@ -64,6 +67,7 @@ SIMULATED = (
     "tallystick.executor.effects.action_log",
     "tallystick.executor.effects.publish_events",
     "tallystick.kafka_log.committed_records",
+    "tallystick.kafka_log.log_walk",
     "tallystick.kafka_cluster.snapshot",
     "tallystick_spark.matching.hash_scan",
     "tallystick_spark.readers.log_reader",
@@ -130,6 +134,13 @@ def _missed_canaries(evidence: Any, scan: Any) -> tuple[str, ...]:
 def _missed_by_the_scan(contract: Same[Contract], scan: Same[CanaryScan]) -> tuple[str, ...]:
     """Of a contract's one scan of planted copies it is always the same."""
     return tuple(canaries._missed_by_the_scan(contract.it, scan.it))
+
+
+_ARTIFACTS = Path("/artifacts")
+
+
+def _artifacts_folder() -> Path:
+    return _ARTIFACTS
 
 
 class _NoFiles:
@@ -200,6 +211,7 @@ OUTSIDE: dict[str, dict[str, Any]] = {
         "fetchers": cluster.fetchers,
         "time": executor.WorldTime(CurrentWorld),
     },
+    "tallystick.kafka_log.log_walk": {"read_batches": read_batches},
     "tallystick.pipeline.run_history": {"readable_indexes": key_index.readable_indexes},
     "tallystick.kafka_cluster.snapshot": {
         "read_topic_snapshot": cluster.read_topic_snapshot,
@@ -222,7 +234,8 @@ OUTSIDE: dict[str, dict[str, Any]] = {
         "connections_from_environment": _connections,
         "open_admin": cluster.open_admin,
         "fetcher": cluster.fetcher,
-        "artifacts_folder": lambda: Path("/artifacts"),
+        "artifacts_folder": _artifacts_folder,
+        "index_folder": lru_cache(maxsize=10_000)(index_folder),
         "private_folder": _nothing,
         "shutil": _NoFiles,
         "commit_index": key_index.commit_index,
@@ -277,7 +290,8 @@ def stand_ins() -> Iterator[None]:
         before.append((module, name, getattr(module, name)))
         setattr(module, name, stand_in)
     try:
-        yield
+        with quick_values():
+            yield
     finally:
         for module, name, real in reversed(before):
             setattr(module, name, real)

@@ -5,8 +5,7 @@ process may be killed, and after it: then the answer is lost and what was writte
 """
 
 from bisect import insort
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -21,6 +20,7 @@ from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import Break
 from tallystick.model.open_item import OpenItem
 from tallystick.model.run_result import RunResult
+from tallystick.model.stored_run import StoredRun
 from tallystick.store.plans.plan_store import AuditEntry, StoredAction
 from tests.simulator.world.clock import Clock
 from tests.simulator.world.interleaving import Interleaving
@@ -49,6 +49,8 @@ class VerdictRow:
     attempt: int
     recorded_at: datetime
     doubts: frozenset[Doubt] = field(init=False)
+    run: StoredRun | None = None
+    """All of it, once somebody has read it."""
 
     def __post_init__(self) -> None:
         self.doubts = frozenset(found.doubt for found in self.result.doubts)
@@ -73,6 +75,8 @@ class Books:
     samples: dict[datetime, Sample] = field(default_factory=dict)
     ids_in_order: list[str] = field(default_factory=list)
     """Of the items."""
+    known: dict[int | None, tuple[OpenItem, ...]] = field(default_factory=dict)
+    """Answers since the last item was stored."""
 
     def chapters_of(self, item_id: str) -> list[Chapter]:
         """Of an item, which may be new."""
@@ -81,17 +85,19 @@ class Books:
             insort(self.ids_in_order, item_id)
         return self.items[item_id]
 
-    def newest_before(self, n: int) -> Iterator[OpenItem]:
+    def newest_before(self, n: int) -> tuple[OpenItem, ...]:
         """Each item as the cuts before n left it, by id."""
-        for item_id in self.ids_in_order:
-            newest = next((one for one in reversed(self.items[item_id]) if one.cut_n < n), None)
-            if newest is not None:
-                yield newest.item
+        if n not in self.known:
+            every = (self.items[item_id] for item_id in self.ids_in_order)
+            newest = (next((one for one in reversed(some) if one.cut_n < n), None) for some in every)
+            self.known[n] = tuple(one.item for one in newest if one is not None)
+        return self.known[n]
 
-    def newest(self) -> Iterator[OpenItem]:
+    def newest(self) -> tuple[OpenItem, ...]:
         """Each item as it stands, by id."""
-        for item_id in self.ids_in_order:
-            yield self.items[item_id][-1].item
+        if None not in self.known:
+            self.known[None] = tuple(self.items[item_id][-1].item for item_id in self.ids_in_order)
+        return self.known[None]
 
 
 @dataclass
@@ -100,6 +106,22 @@ class ActionRow:
 
     stored: StoredAction
     effect: str | None
+
+
+class Writing:
+    """The time of one transaction. No generator: several of a window's would take longer than what they do."""
+
+    __slots__ = ("_point", "_what")
+
+    def __init__(self, point: Interleaving, what: str) -> None:
+        self._point, self._what = point, what
+
+    def __enter__(self) -> None:
+        self._point.reached(f"store.{self._what}")
+
+    def __exit__(self, raised: type[BaseException] | None, *others: object) -> None:
+        if raised is None:
+            self._point.reached(f"store.{self._what} answered")
 
 
 @dataclass
@@ -139,12 +161,9 @@ class Store:
             books = self.books[contract_name] = Books()
         return books
 
-    @contextmanager
-    def writing(self, what: str) -> Iterator[None]:
+    def writing(self, what: str) -> "Writing":
         """One transaction: nothing of it stands where the process is killed before it, all of it where it is after."""
-        self.point.reached(f"store.{what}")
-        yield
-        self.point.reached(f"store.{what} answered")
+        return Writing(self.point, what)
 
     def cut_row(self, contract_name: str, n: int) -> CutRow | None:
         rows = self.of(contract_name).cuts
@@ -178,6 +197,7 @@ class Store:
 
     def insert_items(self, contract_name: str, cut_n: int, step: int, items: Sequence[OpenItem]) -> None:
         books = self.of(contract_name)
+        books.known.clear()
         for item in items:
             chapters = books.chapters_of(item.item_id)
             if any((one.cut_n, one.step) == (cut_n, step) for one in chapters):

@@ -10,12 +10,14 @@ The facts that rules about a log rest on, and that a simpler model would hide:
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tallystick.kafka_log.batch_header import Marker
+from tallystick.kafka_log import batch_header
+from tallystick.kafka_log.batch_header import BatchHeader, Marker
 from tallystick.kafka_log.fetch import FetchedLog, OffsetNotInLog
+from tallystick.model.cut import PartitionSnapshot
 from tallystick.model.offsets import TopicPartition
 from tests.simulator.world.batches import Record, data_batch, marker_batch
 
@@ -23,7 +25,7 @@ NO_PRODUCER = -1
 
 
 class Batch(NamedTuple):
-    """One batch as the log holds it. first, next: half-open offsets."""
+    """One batch as the log holds it. first, next: half-open offsets. read: what the product's reader makes of it."""
 
     first: int
     next: int
@@ -31,6 +33,26 @@ class Batch(NamedTuple):
     marker: Marker | None
     raw: bytes
     timestamp_ms: int
+    read: tuple[BatchHeader, memoryview]
+
+
+class Answered(bytes):
+    """Some whole batches, one behind the other, which also knows them one by one."""
+
+    batches: Sequence[Batch]
+
+    @classmethod
+    def of(cls, batches: Sequence[Batch]) -> "Answered":
+        made = cls(b"".join([batch.raw for batch in batches]))
+        made.batches = batches
+        return made
+
+
+def read_batches(records: bytes) -> Iterable[tuple[BatchHeader, memoryview]]:
+    """Stands for `batch_header.read_batches`, which has read each batch of an answer when it was written."""
+    if isinstance(records, Answered):
+        return [batch.read for batch in records.batches]
+    return batch_header.read_batches(records)
 
 
 class Ended(NamedTuple):
@@ -55,6 +77,8 @@ class PartitionLog:
     batches: list[Batch] = field(default_factory=list)
     open_since: dict[int, int] = field(default_factory=dict)
     ended: list[Ended] = field(default_factory=list)
+    told: tuple[tuple[object, ...], PartitionSnapshot] | None = None
+    """What the newest answer about its bounds was made of, and the answer."""
 
     @property
     def high_watermark(self) -> int:
@@ -63,10 +87,10 @@ class PartitionLog:
     @property
     def lso(self) -> int:
         high_watermark = self.high_watermark
-        firsts = [*self.open_since.values()]
-        if self.replicated is not None:
-            firsts += [one.first for one in self.ended if one.marker_offset >= high_watermark]
-        return min([high_watermark, *firsts])
+        if self.replicated is None:
+            return min(high_watermark, *self.open_since.values()) if self.open_since else high_watermark
+        firsts = [one.first for one in self.ended if one.marker_offset >= high_watermark]
+        return min([high_watermark, *self.open_since.values(), *firsts])
 
     def append(
         self, records: Iterable[Record], *, producer_id: int, epoch: int, sequence: int, transactional: bool
@@ -85,7 +109,7 @@ class PartitionLog:
             sequence=sequence,
             transactional=transactional,
         )
-        self.batches.append(Batch(first, self.end, producer_id, None, raw, some[-1].timestamp_ms))
+        self._keep(first, producer_id, None, raw, some[-1].timestamp_ms)
         return first
 
     def end_transaction(self, producer_id: int, marker: Marker, *, epoch: int, timestamp_ms: int) -> int:
@@ -99,11 +123,15 @@ class PartitionLog:
             epoch=epoch,
             timestamp_ms=timestamp_ms,
         )
-        self.batches.append(Batch(at, self.end, producer_id, marker, raw, timestamp_ms))
+        self._keep(at, producer_id, marker, raw, timestamp_ms)
         first = self.open_since.pop(producer_id, None)
         if first is not None:
             self.ended.append(Ended(producer_id, first, at, marker))
         return at
+
+    def _keep(self, first: int, producer_id: int, marker: Marker | None, raw: bytes, timestamp_ms: int) -> None:
+        (read,) = batch_header.read_batches(raw)
+        self.batches.append(Batch(first, self.end, producer_id, marker, raw, timestamp_ms, read))
 
     def fetch(self, offset: int, read_committed: bool, *, one_batch: bool = False) -> FetchedLog:
         """Answer as a broker: whole batches from the one that holds the offset on, and the aborted list for them."""
@@ -116,7 +144,7 @@ class PartitionLog:
             end = min(end, begin + 1)
         answered = self.batches[begin:end]
         return FetchedLog(
-            records=b"".join([batch.raw for batch in answered]),
+            records=Answered.of(answered),
             high_watermark=self.high_watermark,
             lso=self.lso,
             log_start=self.log_start,
