@@ -478,4 +478,5 @@ def _oldest_deadline(cut: Cut, contract: Contract, carried: Iterable[OpenItem]) 
 
 
 def _with_spark_rows(census: PartitionCensus, rows: Mapping[tuple[str, int], int]) -> PartitionCensus:
-    return replace(census, spark_rows=rows.get((census.topic, census.partition), 0))
+    found = rows.get((census.topic, census.partition), 0)
+    return census if census.spark_rows == found else replace(census, spark_rows=found)

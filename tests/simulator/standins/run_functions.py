@@ -94,22 +94,24 @@ def find_cut(engine: Store, contract_name: str, *, window_start_utc: datetime, w
 def read_cursor_positions(
     engine: Store, contract_name: str, sides: Collection[TopicPartition | None], *, before: int, cuts: int
 ) -> tuple[CursorPosition, ...]:
-    found = []
-    for row in engine.of(contract_name).cuts[max(0, before - cuts) : before]:
-        for side in sorted(sides, key=lambda one: "ledger" if one is None else f"topic:{one.topic}:{one.partition}"):
-            part = row.cut.ledger_slice if side is None else row.cut.slice_of(side)
-            if part is not None:
-                end = part.position_end if isinstance(part, LedgerSlice) else part.offsets.kafka_offset_end
-                found.append(
-                    CursorPosition(
-                        topic_partition=side,
-                        cut_n=row.cut.n,
-                        window_start_utc=row.cut.window_start_utc,
-                        cursor=end,
-                        mark=part.mark,
-                    )
-                )
-    return tuple(found)
+    ordered = sorted(sides, key=lambda one: "ledger" if one is None else f"topic:{one.topic}:{one.partition}")
+    rows = engine.of(contract_name).cuts[max(0, before - cuts) : before]
+    found = (_cursor_position(row, side) for row in rows for side in ordered)
+    return tuple(one for one in found if one is not None)
+
+
+def _cursor_position(row: CutRow, side: TopicPartition | None) -> CursorPosition | None:
+    """Asked by each of the cuts behind it, of a side that is held for long."""
+    if side not in row.cursors:
+        part = row.cut.ledger_slice if side is None else row.cut.slice_of(side)
+        row.cursors[side] = part and CursorPosition(
+            topic_partition=side,
+            cut_n=row.cut.n,
+            window_start_utc=row.cut.window_start_utc,
+            cursor=part.position_end if isinstance(part, LedgerSlice) else part.offsets.kafka_offset_end,
+            mark=part.mark,
+        )
+    return row.cursors[side]
 
 
 def read_ledger_slices(engine: Store, contract_name: str) -> tuple[LedgerSlice, ...]:

@@ -6,7 +6,7 @@ store is bound to the stand-in of that name; what reaches a cluster, a ledger or
 
 import importlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from pathlib import Path
@@ -96,11 +96,10 @@ def _connections(*names: str, **ids: str) -> Any:
     return CurrentWorld.it
 
 
-@contextmanager
-def _open_both_sides(engine: Any, contract: Any, connections: Any) -> Iterator[Sources]:
+def _open_both_sides(engine: Any, contract: Any, connections: Any) -> AbstractContextManager[Sources]:
     world = CurrentWorld.it
     with world.open_ledger(engine, contract) as ledger:
-        yield Sources(contract=contract, admin=world.admin, ledger=ledger, server_proofs=())
+        return nullcontext(Sources(contract=contract, admin=world.admin, ledger=ledger, server_proofs=()))
 
 
 def _nothing(*arguments: Any, **named: Any) -> None:

@@ -15,9 +15,11 @@ from tallystick.alerting.alert import Alert
 from tallystick.compensation.kill_switch import SwitchSetting
 from tallystick.compensation.plan import Plan
 from tallystick.contract.contract import Contract
+from tallystick.kafka_cluster.state import CursorPosition
 from tallystick.model.cut import Cut, Sample
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import Break
+from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import OpenItem
 from tallystick.model.run_result import RunResult
 from tallystick.model.stored_run import StoredRun
@@ -39,6 +41,8 @@ class CutRow:
     scheduler_run_id: str
     attempt: int = 0
     open: bool = True
+    cursors: dict[TopicPartition | None, CursorPosition | None] = field(default_factory=dict)
+    """Where it ended, on the sides of which somebody has asked."""
 
 
 @dataclass

@@ -1,7 +1,6 @@
 """All of it together: clock, broker, ledger, store, and the truth about what happened in them."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,15 +95,16 @@ class World:
     def tell(self, line: str) -> None:
         self.told.append(f"{self.clock.now:%d %H:%M:%S}  {line}")
 
-    @contextmanager
-    def open_ledger(self, engine: Any, contract: Contract) -> Iterator[WorldLedger | WorldParquetLedger | InputTopics]:
+    def open_ledger(
+        self, engine: Any, contract: Contract
+    ) -> AbstractContextManager[WorldLedger | WorldParquetLedger | InputTopics]:
+        """Nothing has to be closed behind it."""
         self.point.reached("ledger.open")
         name = contract.name
         if contract.input_topics:
-            yield InputTopics(admin=self.admin, topics=contract.input_topics)
-            return
+            return nullcontext(InputTopics(admin=self.admin, topics=contract.input_topics))
         if isinstance(self.database, Folder):
-            yield WorldParquetLedger(
+            files = WorldParquetLedger(
                 address="/ledger",
                 ledger=contract.ledger,
                 stored_slices=lambda: read_ledger_slices(self.store, name),
@@ -112,9 +112,9 @@ class World:
                 database=self.database,
                 point=self.point,
             )
-            return
+            return nullcontext(files)
         kind = WorldJdbcLedger if contract.ledger.kind == "jdbc" else WorldLedger
-        yield kind(
+        ledger = kind(
             database=self.database,
             ledger=contract.ledger,
             key_is_unique=self.config.key_is_unique,
@@ -124,6 +124,7 @@ class World:
             sum_before=lambda read: ledger_sum_of_slice(self.store, name, read),
             scattered_before=lambda read: ledger_sum_of_slice(self.store, name, read, prefix="scattered_"),
         )
+        return nullcontext(ledger)
 
     def place(self, leg: str, number: int) -> TopicPartition:
         return TopicPartition(topic=self.contract.legs[leg], partition=number % self.config.partitions)
