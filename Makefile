@@ -67,9 +67,9 @@ natural: setup ## Let old Kafkas make the faults that nobody plants, and have ea
 	@$(BIN)/python setup/old_jars.py
 	$(BIN)/python -m lab.natural.main --seed $(or $(SEED),1)
 
-mutants: setup ## Change the rules one by one; a test must notice each change, figures in build/mutants.json (MODULES=compensation SECONDS=600 SEED=1)
+mutants: setup ## Change the rules one by one; a test must notice each change, figures in build/mutants.json (MODULES=compensation SECONDS=600 SEED=1 GO_ON=1)
 	@$(BIN)/python setup/mutator.py
-	$(BIN)/python -m tests.mutants.main --seed $(or $(SEED),1) $(if $(MODULES),--modules $(MODULES)) $(if $(SECONDS),--seconds $(SECONDS))
+	$(BIN)/python -m tests.mutants.main --seed $(or $(SEED),1) $(if $(MODULES),--modules $(MODULES)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(GO_ON),--go-on)
 
 relay: setup ## Update rows while they are read; no window may break or be tried again (WINDOWS=50)
 	RELAY_WINDOWS=$(or $(WINDOWS),50) $(PYTEST) tests/stack/test_relay.py

@@ -1,8 +1,12 @@
 """Mutates the rules, and counts what the tests notice: python -m tests.mutants.main [--modules NAME ...] [--seconds N].
 
-Prints each survivor with its place; figures in build/mutants.json. With --seconds the mutants of each part are a
-sample, drawn by the seed. Exit 1: a survivor is not in the list of those that are known, or the list names one that is
-not alive. 3: a test fails without any mutant.
+Part by part: a run tries the parts or modules that are named, and build/mutants.json adds up what is known of all, each
+part with the day on which it was measured. What is known of a module counts while its source is what it was. Prints
+each survivor with its place. With --seconds the mutants of each part are a sample, drawn by the seed; with --go-on the
+next run goes on where the last one ended, and tries no mutant again that a test has noticed.
+
+Exit 1: a survivor is not in the list of those that are known, or the list names one that is not alive. 3: a test fails
+without any mutant.
 """
 
 import argparse
@@ -12,16 +16,17 @@ import platform
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import distributions
 from typing import Any
 
 from .accepted import LIST, Accepted, read_accepted
+from .kept import FOLDER, Kept, Result, read_kept
 from .mutant import Mutant
 from .parts import PARTS, chosen
 from .trial import ALIVE, ROOT, Outcome
 
-FOLDER, OUT = ROOT / "build" / "mutants", ROOT / "build" / "mutants.json"
+OUT = ROOT / "build" / "mutants.json"
 OPERATORS = FOLDER / "mutmut"
 
 
@@ -30,26 +35,29 @@ def main() -> int:
     asked.add_argument("--modules", nargs="*", default=[], help=f"parts ({', '.join(PARTS)}), or modules of them")
     asked.add_argument("--seconds", type=float, help="for all; each part has an equal share")
     asked.add_argument("--seed", type=int, default=1)
+    asked.add_argument("--go-on", action="store_true", help="from what build/mutants/ has of earlier runs")
+    asked.add_argument("--told", action="store_true", help="try nothing; add up what earlier runs have found")
     given = asked.parse_args()
     accepted = read_accepted(LIST.read_text())
     parts = chosen(given.modules)
-    figures: dict[str, Any] = {}
     problems: list[str] = []
     for part, modules in parts.items():
         share = [] if given.seconds is None else ["--seconds", str(given.seconds / len(parts))]
-        if code := try_part(part, [*modules, *share, "--seed", str(given.seed)]):
+        on = ["--go-on"] if given.go_on else []
+        code = 0 if given.told else try_part(part, [*modules, *share, *on, "--seed", str(given.seed)])
+        if code:
             return code
-        told = json.loads((FOLDER / f"{part}.json").read_text())
-        results = [(Mutant(**mutant), Outcome(outcome)) for mutant, outcome in told["results"]]
-        untried = [Mutant(**mutant) for mutant in told["untried"]]
-        figures |= figures_of(modules, results, untried, accepted)
-        problems += problems_of(results, untried, accepted)
-        print(
-            f"{part}: {line_of(total(figures[module] for module in modules))} in {told['seconds']:,.0f} s", flush=True
-        )
-        OUT.write_text(json.dumps(document_of(figures, seed=given.seed, seconds=given.seconds), indent=2) + "\n")
+        kept = read_kept(part)
+        results = [result for result in kept.results if result[0].file in modules]
+        problems += problems_of(results, [mutant for mutant in kept.untried if mutant.file in modules], accepted)
+        print(f"{part}: {line_of(total(figures_of(modules, kept.results, kept.untried, accepted)))}", flush=True)
+    known = {part: read_kept(part) for part in PARTS}
+    document = document_of({part: kept for part, kept in known.items() if kept.sources}, accepted)
+    OUT.write_text(json.dumps(document, indent=2) + "\n")
     print("\n".join(problems))
-    print(f"all: {line_of(total(figures.values()))}")
+    print(f"all that is measured: {line_of(Counter(document['total']))}")
+    if missing := [part for part in PARTS if part not in document["parts"]]:
+        print(f"not measured: {', '.join(missing)}")
     return 1 if problems else 0
 
 
@@ -61,7 +69,7 @@ def try_part(part: str, arguments: Sequence[str]) -> int:
 
 
 def figures_of(
-    modules: Sequence[str], results: Sequence[tuple[Mutant, Outcome]], untried: Sequence[Mutant], accepted: Accepted
+    modules: Iterable[str], results: Sequence[Result], untried: Sequence[Mutant], accepted: Accepted
 ) -> dict[str, dict[str, Any]]:
     """Count by module. Survivors are sorted by their place."""
     figures = {}
@@ -89,7 +97,7 @@ def figures_of(
     return figures
 
 
-def problems_of(results: Sequence[tuple[Mutant, Outcome]], untried: Sequence[Mutant], accepted: Accepted) -> list[str]:
+def problems_of(results: Sequence[Result], untried: Sequence[Mutant], accepted: Accepted) -> list[str]:
     """Say which survivors are not known, and which known ones are not alive."""
     alive = [mutant for mutant, outcome in results if outcome in ALIVE]
     new = [
@@ -102,11 +110,11 @@ def problems_of(results: Sequence[tuple[Mutant, Outcome]], untried: Sequence[Mut
     return [*new, *accepted.left_over(made, [*alive, *untried])]
 
 
-def total(modules: Any) -> Counter[str]:
+def total(figures: Mapping[str, Mapping[str, Any]]) -> Counter[str]:
     counts: Counter[str] = Counter()
-    for figures in modules:
-        counts.update({name: number for name, number in figures.items() if name != "survivors"})
-        counts["explained"] += sum(survivor["why"] is not None for survivor in figures["survivors"])
+    for of_module in figures.values():
+        counts.update({name: number for name, number in of_module.items() if name != "survivors"})
+        counts["explained"] += sum(survivor["why"] is not None for survivor in of_module["survivors"])
     return counts
 
 
@@ -126,15 +134,26 @@ def share(counts: Counter[str]) -> float:
     return 100 * (counts["killed"] + counts["timeouts"]) / max(1, counts["mutants"])
 
 
-def document_of(modules: dict[str, Any], *, seed: int, seconds: float | None) -> dict[str, Any]:
-    counts = total(modules.values())
+def document_of(known: Mapping[str, Kept], accepted: Accepted) -> dict[str, Any]:
+    """What is known of each part, and of all of them together."""
+    modules = {
+        part: figures_of(sorted(kept.sources), kept.results, kept.untried, accepted) for part, kept in known.items()
+    }
+    totals = {part: total(figures) for part, figures in modules.items()}
     return {
         "versions": versions(),
-        "seed": seed,
-        "seconds": seconds,
-        **{name: counts[name] for name in ("mutants", "killed", "timeouts", "survived", "explained", "untried")},
-        "modules": modules,
+        "total": told(sum(totals.values(), Counter())),
+        "parts": {
+            part: {"measured": kept.measured, "seed": kept.seed, "seconds": kept.seconds, **told(totals[part])}
+            for part, kept in known.items()
+        },
+        "modules": {module: figures for of_part in modules.values() for module, figures in of_part.items()},
     }
+
+
+def told(counts: Counter[str]) -> dict[str, int]:
+    names = ("mutants", "killed", "timeouts", "survived", "explained", "untried")
+    return {name: counts[name] for name in names}
 
 
 def versions() -> dict[str, str]:

@@ -13,7 +13,13 @@ LAWS = tuple(
     f"tests/laws/test_{name}.py"
     for name in ("pairing_laws", "parts_of_evidence", "row_reversals_over_windows", "scanned_slices", "windows_laws")
 )
-JUDGING = tuple(f"tests/unit/judging/test_{name}.py" for name in ("judge", "record_origins", "allowed_oddities"))
+JUDGING = tuple(
+    f"tests/unit/judging/test_{name}.py" for name in ("judge", "record_origins", "allowed_oddities", "run_digest")
+)
+CENSUS = tuple(
+    f"tests/unit/kafka_log/test_{name}.py"
+    for name in ("offset_census", "log_walk", "transaction_span", "producer_history", "search", "open_batch", "record")
+)
 CANARIES = "tests/unit/judging/test_canaries.py"
 WORLD = ("tests/simulator/test_stories.py", "tests/simulator/test_play.py", "tests/mutants/schedules.py")
 PROTOCOL = "tests/protocol_model/test_model.py"
@@ -53,7 +59,12 @@ PARTS = {
         ("compensation/*.py",), ("tests/unit/compensation", "tests/unit/executor"), (*WORLD, PROTOCOL)
     ),
     "executor": Part(("executor/**/*.py",), ("tests/unit/executor", "tests/unit/compensation"), (*WORLD, PROTOCOL)),
-    "judging": Part(("judging/*.py",), (*JUDGING, "tests/unit/anomalies", *CUTS), (CANARIES, *LAWS, *WORLD)),
+    "judging": Part(
+        ("judging/judge.py", "judging/record_origins.py", "judging/allowed_oddities.py", "judging/run_digest.py"),
+        (*JUDGING, "tests/unit/anomalies", *CUTS),
+        (CANARIES, *LAWS, *WORLD),
+    ),
+    "canaries": Part(("judging/canaries.py",), (CANARIES,), WORLD),
     "anomalies": Part(("anomalies/**/*.py",), ("tests/unit/anomalies", *JUDGING, *CUTS), (CANARIES, *LAWS, *WORLD)),
     "matching": Part(
         ("matching/*.py",),
@@ -62,12 +73,17 @@ PARTS = {
     ),
     "cutting": Part(
         ("model/cut.py", "pipeline/make_cut.py", "pipeline/readiness.py", "pipeline/window_order.py"),
-        ("tests/unit/model", "tests/unit/pipeline/test_readiness.py", "tests/unit/pipeline/test_window_order.py"),
+        (
+            "tests/unit/model",
+            "tests/unit/pipeline/test_readiness.py",
+            "tests/unit/pipeline/test_window_order.py",
+            "tests/simulator/test_cutting.py",
+        ),
         (*LAWS, *WORLD),
     ),
     "census": Part(
         ("kafka_log/offset_census.py", "kafka_log/log_walk.py", "kafka_log/transaction_span.py"),
-        ("tests/unit/kafka_log", "tests/unit/model"),
+        CENSUS,
         (*LAWS, *WORLD),
     ),
 }

@@ -4,12 +4,14 @@ import json
 import subprocess
 import sys
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from .accepted import LIST, Accepted, read_accepted
-from .main import figures_of, problems_of
+from .kept import Kept, read_kept, source_of, write_kept
+from .main import document_of, figures_of, problems_of
 from .mutant import Mutant, difference
 from .parts import PARTS, chosen
 from .trial import Outcome
@@ -118,6 +120,48 @@ def test_a_reason_for_a_mutant_that_is_killed_or_gone_is_told_and_for_one_not_tr
 def test_a_list_without_a_reason_or_with_two_is_refused(text: str, fault: str) -> None:
     with pytest.raises(ValueError, match=fault):
         read_accepted(text)
+
+
+def kept_of(folder: Path, *results: tuple[Mutant, Outcome], untried: tuple[Mutant, ...] = (), root: Path) -> Kept:
+    """What a later run reads of that."""
+    files = {mutant.file for mutant, _ in results} | {mutant.file for mutant in untried}
+    sources = {file: source_of(file, root) for file in files}
+    kept = Kept(seed=3, seconds=1.5, sources=sources, results=results, untried=untried)
+    write_kept("cutting", kept, folder=folder)
+    return read_kept("cutting", folder=folder, root=root)
+
+
+def test_what_is_known_of_a_module_counts_while_its_source_is_what_it_was(tmp_path: Path) -> None:
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text("x < 1")
+    first = (named("x < 1", "x <= 1"), Outcome.KILLED), (named("y", "z", file="b.py"), Outcome.SURVIVED)
+    untried = (named("v", "w"),)
+    kept = kept_of(tmp_path, *first, untried=untried, root=tmp_path)
+    assert (kept.results, kept.untried, kept.seed, kept.seconds) == ([*first], [*untried], 3, 1.5)
+    (tmp_path / "a.py").write_text("x < 2")
+    later = read_kept("cutting", folder=tmp_path, root=tmp_path)
+    assert (later.results, later.untried, [*later.sources]) == ([first[1]], [], ["b.py"])
+    (tmp_path / "b.py").unlink()
+    assert read_kept("cutting", folder=tmp_path, root=tmp_path).results == []
+    assert read_kept("census", folder=tmp_path, root=tmp_path) == Kept()
+
+
+def test_the_figures_of_all_parts_add_up_whichever_run_they_are_of(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("x")
+    killed, alive = (named("a", "b"), Outcome.KILLED), (named("y", "z"), Outcome.SURVIVED)
+    one = kept_of(tmp_path, killed, (named("c", "d"), Outcome.TIMEOUT), root=tmp_path)
+    other = kept_of(tmp_path, killed, alive, untried=(named("v", "w"),), root=tmp_path)
+    document = document_of({"cutting": one, "census": other}, read_accepted(KNOWN))
+    assert document["total"] == {
+        "mutants": 4,
+        "killed": 2,
+        "timeouts": 1,
+        "survived": 1,
+        "explained": 1,
+        "untried": 1,
+    }
+    assert [document["parts"][part]["mutants"] for part in ("cutting", "census")] == [2, 2]
+    assert {part["measured"] for part in document["parts"].values()} == {f"{datetime.now(UTC):%Y-%m-%d}"}
 
 
 def test_each_reason_that_is_kept_is_for_a_line_that_is_there() -> None:

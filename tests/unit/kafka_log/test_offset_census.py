@@ -8,9 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.kafka_log.batch_header import Marker
-from tallystick.kafka_log.fetch import Fetch, OffsetNotInLog
-from tallystick.kafka_log.offset_census import LOOK_BACK_OFFSETS, OffsetProgress, take_census, with_compaction
+from tallystick.kafka_log.fetch import Fetch, FetchedLog, OffsetNotInLog
+from tallystick.kafka_log.log_walk import walk_batches
+from tallystick.kafka_log.offset_census import (
+    LOOK_BACK_OFFSETS,
+    OffsetProgress,
+    take_census,
+    walk_counted,
+    with_compaction,
+)
 from tallystick.model.census_values import PartitionCensus
+from tallystick.model.offsets import TopicPartition
 from tests.unit.builders import LAW, MORE, offsets
 from tests.unit.kafka_log.censuses import ABORT, COMMIT, LOGS, PRODUCERS, census, cut_points
 from tests.unit.synthetic_log import SyntheticLog, patch
@@ -37,6 +45,36 @@ def test_a_census_tells_how_far_it_is_over_all_partitions_and_no_oftener_than_by
     assert {one["step"] for one in heard} == {"counting"}
     assert [one["done"] for one in heard] == list(range(20, 2_001, 20))
     assert {one["of"] for one in heard} == {2_000}
+
+
+def test_of_a_batch_that_a_slice_cuts_only_the_part_inside_counts_as_done() -> None:
+    log = SyntheticLog(end=100)
+    for _ in range(3):
+        log.append(*[b"x"] * 4)
+    heard: list[int] = []
+    told = OffsetProgress(10, lambda _, figures: heard.append(figures["done"]))
+    take_census(log.fetch, offsets(102, 110), told=told)
+    assert heard == [2, 6, 8]
+    take_census(log.fetch, offsets(110, 112), told=told)
+    assert heard == [2, 6, 8, 10]
+
+
+def test_each_batch_of_the_slice_is_given_on_as_it_was_walked_and_the_census_comes_last() -> None:
+    log = SyntheticLog(leader_epoch=5)
+    log.append(b"a", b"b")
+    log.append(b"c", producer_id=7, transactional=True)
+    log.end_transaction(7, COMMIT)
+    log.batches[1] = replace(log.batches[1], raw=patch(log.batches[1].raw, leader_epoch=4))
+    counting, walked = walk_counted(log.fetch, offsets(1, 4)), []
+    while True:
+        try:
+            walked.append(next(counting))
+        except StopIteration as ended:
+            counted = ended.value
+            break
+    assert walked == list(walk_batches(log.fetch, offsets(1, 4)))
+    assert counted == census(log, 1, 4)
+    assert (counted.log_start, counted.lso, counted.high_watermark) == (0, 0, 0)
 
 
 def test_a_census_of_nothing_tells_nothing() -> None:
@@ -300,6 +338,62 @@ def test_a_marker_whose_data_lies_before_the_slice_ends_no_empty_one(start: int,
     log.append(b"z")
     log.end_transaction(7, marker)
     assert empty_transactions(log, start, 4) == 0
+
+
+def test_a_marker_that_lies_above_the_lso_is_found_too() -> None:
+    log = SyntheticLog()
+    log.append(b"x", producer_id=7, epoch=1, transactional=True)
+    log.append(b"y", producer_id=8, transactional=True)
+    log.append(b"x", producer_id=7, epoch=2, transactional=True)
+    log.end_transaction(7, COMMIT, epoch=2)
+    assert log.lso == 1
+    taken = census(log, 0, 1)
+    assert (taken.committed, taken.bled_batches) == (1, 1)
+
+
+def test_the_marker_is_looked_for_no_further_than_it_lies() -> None:
+    log = SyntheticLog(fetch_batches=1)
+    log.append(b"x", producer_id=7, transactional=True)
+    log.end_transaction(7, COMMIT)
+    for _ in range(5):
+        log.append(b"y")
+    census(log, 0, 1)
+    assert log.fetches == 2
+
+
+def test_what_expired_before_a_commits_data_could_be_looked_for_leaves_it_undecided() -> None:
+    log = SyntheticLog()
+    log.append(b"x", b"y")
+    log.end_transaction(7, COMMIT)
+
+    def expires(part: TopicPartition, offset: int, read_committed: bool) -> FetchedLog:
+        if offset < 2:
+            raise OffsetNotInLog("it is gone")
+        return log.fetch(part, offset, read_committed)
+
+    taken = take_census(expires, offsets(2, 3))
+    assert (taken.commit_markers, taken.empty_transactions, taken.unexplained) == (1, 0, 0)
+    assert empty_transactions(log, 2, 3) == 1
+
+
+def test_a_slice_that_retention_has_overtaken_looks_for_nothing_before_it() -> None:
+    log = SyntheticLog()
+    log.append(b"x", b"y")
+    log.end_transaction(7, COMMIT)
+    assert take_census(log.fetch, offsets(2, 3), log_start=9).empty_transactions == 1
+
+
+@pytest.mark.parametrize(("between", "empty"), [(LOOK_BACK_OFFSETS - 2, 1), (LOOK_BACK_OFFSETS - 1, 0)])
+def test_a_commit_is_called_empty_where_the_last_trace_of_its_producer_is_a_marker_that_was_looked_at(
+    between: int, empty: int
+) -> None:
+    log = SyntheticLog()
+    log.append(b"x")
+    log.append(b"x", producer_id=7, transactional=True)
+    log.end_transaction(7, COMMIT)
+    log.append(*[b"y"] * (between + 1))
+    log.end_transaction(7, COMMIT)
+    assert empty_transactions(log, log.end - 1, log.end) == empty
 
 
 def test_an_administrators_abort_leaves_the_coordinators_commit_empty() -> None:

@@ -3,8 +3,10 @@
 import pytest
 
 from tallystick.kafka_log.batch_header import Marker
+from tallystick.kafka_log.fetch import FetchedLog, OffsetNotInLog
 from tallystick.kafka_log.producer_history import MarkerProtocol
 from tallystick.kafka_log.transaction_span import LOOK_BACK_OFFSETS, TransactionSpan, read_spans
+from tallystick.model.offsets import TopicPartition
 from tests.unit.builders import PART
 from tests.unit.synthetic_log import SyntheticLog
 
@@ -161,3 +163,87 @@ def test_each_batch_with_what_was_asked_for_is_met_once() -> None:
     asked = [plain, first, first + 2, second, second + 2]
     read_spans(log.fetch, PART, asked, lambda batch, inside: met.append((str(batch.outcome), list(inside))))
     assert met == [("committed", [first, first + 2]), ("aborted", [second]), ("plain", [plain])]
+
+
+def test_a_span_is_told_with_all_that_is_known_of_it() -> None:
+    log = SyntheticLog()
+    first = transaction(log, COMMIT, data_epoch=3, marker_epoch=4)
+    assert span_of(log, first).as_json() == {
+        "first_offset": 0,
+        "first_is_certain": True,
+        "marker": "commit",
+        "marker_offset": 2,
+        "marker_epoch": 4,
+        "marker_timestamp_ms": 1_700_000_000_000,
+        "coordinator_epoch": 0,
+        "protocol": str(MOVING),
+    }
+    log.append(b"x", producer_id=9, transactional=True)
+    assert span_of(log, 3).as_json() == {
+        "first_offset": 3,
+        "first_is_certain": True,
+        "marker": None,
+        "marker_offset": None,
+        "marker_epoch": None,
+        "marker_timestamp_ms": None,
+        "coordinator_epoch": None,
+        "protocol": str(UNKNOWN),
+    }
+
+
+def test_the_epoch_of_the_last_data_before_a_marker_tells_its_protocol() -> None:
+    log = SyntheticLog()
+    log.append(b"x", producer_id=7, epoch=2, transactional=True)
+    log.append(b"x", producer_id=7, epoch=3, transactional=True)
+    log.end_transaction(7, COMMIT, epoch=3)
+    assert span_of(log, 0).protocol is CONSTANT
+
+
+def test_an_empty_transaction_in_between_makes_a_beginning_certain_and_tells_no_protocol() -> None:
+    log = SyntheticLog(log_start=40)
+    log.end_transaction(7, COMMIT, epoch=9)
+    first = transaction(log, COMMIT, data_epoch=0, marker_epoch=0)
+    assert (span_of(log, first).first_is_certain, span_of(log, first).protocol) == (True, CONSTANT)
+
+
+@pytest.mark.parametrize(("between", "looked_at"), [(LOOK_BACK_OFFSETS - 1, True), (LOOK_BACK_OFFSETS, False)])
+def test_a_transactions_first_record_is_looked_for_as_far_back_as_it_says(between: int, looked_at: bool) -> None:
+    log = SyntheticLog()
+    log.append(b"z")
+    first = log.append(b"x", producer_id=7, transactional=True)
+    log.append(*[b"z"] * between)
+    last = log.append(b"y", producer_id=7, transactional=True)
+    log.end_transaction(7, COMMIT)
+    assert span_of(log, last).first_offset == (first if looked_at else last)
+
+
+@pytest.mark.parametrize(("between", "fetches"), [(LOOK_BACK_OFFSETS - 2, 1), (LOOK_BACK_OFFSETS + 500, 2)])
+def test_one_pass_goes_on_to_a_neighbour_whose_transaction_may_begin_here(between: int, fetches: int) -> None:
+    """Each pass begins with one question more, for the outcome of what stands there."""
+    log = SyntheticLog()
+    first = transaction(log, COMMIT, data_epoch=0, marker_epoch=0)
+    log.append(*[b"z"] * between)
+    second = transaction(log, ABORT, data_epoch=0, marker_epoch=0)
+    spans = spans_of(log, first, second)
+    assert [spans[first].marker, spans[second].marker] == [COMMIT, ABORT]
+    assert log.fetches == 1 + 2 * fetches
+
+
+def test_what_expires_while_it_is_looked_for_has_no_span() -> None:
+    log = SyntheticLog()
+    transaction(log, COMMIT, data_epoch=0, marker_epoch=0)
+
+    def expires(part: TopicPartition, offset: int, read_committed: bool) -> FetchedLog:
+        if read_committed:
+            raise OffsetNotInLog("it is gone")
+        return log.fetch(part, offset, read_committed)
+
+    assert read_spans(expires, PART, [0], lambda batch, inside: None) == {}
+
+
+def test_an_offset_that_is_asked_for_twice_is_met_once() -> None:
+    log = SyntheticLog()
+    first = transaction(log, COMMIT, data_epoch=0, marker_epoch=0)
+    met: list[list[int]] = []
+    read_spans(log.fetch, PART, [first, first], lambda batch, inside: met.append(list(inside)))
+    assert met == [[first]]

@@ -75,6 +75,18 @@ def test_a_closed_cut_is_inconclusive_and_names_what_nobody_has_read() -> None:
     assert result.look_ups == {"rows_moved_below": 7}
 
 
+def test_a_closed_cut_says_for_machines_who_closed_it_why_and_what_stands_in_it() -> None:
+    idle = slice_of(5, 5, topic="billing.fees")
+    (doubt,) = closed_result(cut_of(slice_of(10, 20), idle, n=2), CLOSING, attempts=1, known_before={}).doubts
+    assert doubt.details == {
+        "by": "Ada Byron",
+        "reason": "the batch at 12 is corrupt",
+        "closed_at_utc": "2026-03-01T12:00:00+00:00",
+        "offsets": [{"topic": "billing.payouts", "partition": 0, "start": 10, "end": 20}],
+        "ledger_positions": [200, 300],
+    }
+
+
 @pytest.mark.parametrize(("log_start", "is_lost"), [(10, False), (11, True), (20, True)])
 def test_what_expired_of_a_closed_cut_is_lost_unread(log_start: int, is_lost: bool) -> None:
     found = losses_of_closed([CUT], [partition_at(log_start=log_start)])
