@@ -371,6 +371,4 @@ def discontinued_slice(previous: TopicSlice, snapshot: PartitionSnapshot) -> Top
     notices too.
     """
     end = previous.offsets.kafka_offset_end
-    return TopicSlice(
-        offsets=replace(previous.offsets, kafka_offset_start=end, kafka_offset_end=end), snapshot=snapshot, mark=end
-    )
+    return TopicSlice(offsets=replace(previous.offsets, kafka_offset_start=end), snapshot=snapshot, mark=end)

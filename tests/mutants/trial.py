@@ -4,8 +4,8 @@ A change inside of a function is put into the living function, so that the fork 
 change, and one of a function that was called while tests were collected, needs our modules to be imported anew.
 
 The tests of a mutant are those that called its function when all was whole: first those of its own file, then the
-quickest. A mutant that needs more than FACTOR times their processor time, or that waits for BLOCKED_SECONDS, is a
-timeout; how busy the machine is does not count.
+quickest. A mutant with which a test needs more than FACTOR times its processor time, or that waits for BLOCKED_SECONDS,
+is a timeout; how busy the machine is does not count.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -31,7 +31,7 @@ from _pytest.tmpdir import tmppath_result_key
 from .mutant import Mutant
 
 ROOT = Path(__file__).parents[2]
-FACTOR, SECONDS_MIN, BLOCKED_SECONDS = 4, 5, 10
+FACTOR, SECONDS_MIN, BLOCKED_SECONDS = 4, 3, 10
 _KILLED, _SURVIVED, _IMPORT_ANEW = 10, 11, 12
 
 Called = frozenset[tuple[str, str]]
@@ -67,6 +67,8 @@ class Suite:
             with calls_of(self.watched) as called:
                 if not passes(item):
                     self.failed.append(item.nodeid)
+                    with contextlib.suppress(BaseException):  # else each test after it fails too
+                        item.session._setupstate.teardown_exact(None)
             self.seconds[item.nodeid] = time.process_time() - began
             self.called[item.nodeid] = frozenset(called)
 
@@ -130,7 +132,7 @@ def try_mutant(suite: Suite, mutant: Mutant) -> Outcome:
     seconds = FACTOR * sum(suite.seconds[item.nodeid] for item in items) + SECONDS_MIN
     at_import = (mutant.file, mutant.function) in suite.at_import
     if mutant.function:
-        ended = in_a_fork(lambda: _in_place(mutant, items), seconds=seconds)
+        ended = in_a_fork(lambda: _in_place(mutant, items, suite.seconds), seconds=seconds)
         if ended != _IMPORT_ANEW and not (ended == _SURVIVED and at_import):
             return _outcome(ended)
     files = list(dict.fromkeys(map(file_of, items)))
@@ -139,7 +141,7 @@ def try_mutant(suite: Suite, mutant: Mutant) -> Outcome:
 
 def _outcome(ended: int) -> Outcome:
     """Whatever ends a fork but its own word that all tests passed, a test would have noticed."""
-    if ended in (-signal.SIGXCPU, -signal.SIGALRM):
+    if ended in (-signal.SIGXCPU, -signal.SIGPROF, -signal.SIGALRM):
         return Outcome.TIMEOUT
     return Outcome.SURVIVED if ended == _SURVIVED else Outcome.KILLED
 
@@ -182,14 +184,20 @@ def _go_silent() -> None:
         os.dup2(nowhere, descriptor)
 
 
-def _in_place(mutant: Mutant, items: Sequence[pytest.Item]) -> int:
+def _in_place(mutant: Mutant, items: Sequence[pytest.Item], seconds: Mapping[str, float]) -> int:
     function = _living(sys.modules[_module_of(mutant.file)], mutant.function.split("."))
     code = function and _code_like(function.__code__, compile(mutant.source, str(ROOT / mutant.file), "exec"))
     if function is None or code is None or len(code.co_freevars) != len(function.__code__.co_freevars):
         return _IMPORT_ANEW
     function.__code__ = code
     _forget_answers()
-    return _SURVIVED if all(map(passes, items)) else _KILLED
+    return _SURVIVED if all(_passes_in_time(item, seconds[item.nodeid]) for item in items) else _KILLED
+
+
+def _passes_in_time(item: pytest.Item, seconds: float) -> bool:
+    """The kernel ends the fork where a test goes on for ever: the whole suite's time would be long to wait for."""
+    signal.setitimer(signal.ITIMER_PROF, FACTOR * seconds + SECONDS_MIN)
+    return passes(item)
 
 
 def _module_of(file: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from tallystick.contract.change import ContractChangeRefused
 from tallystick.contract.contract import Contract
+from tallystick.contract.verdict_deadline import next_firing
 from tallystick.kafka_log.fetch import BrokerUnreachable
 from tallystick.kafka_log.topic_snapshot import TopicNotFound
 from tallystick.ledger.earlier_rows import EarlierRows
@@ -63,6 +64,7 @@ def make_world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]
                 yield sides
 
         monkeypatch.setattr(make_cut, "open_both_sides", checked)
+        monkeypatch.setattr(make_cut, "next_firing", next_firing)  # the stand-in knows one schedule alone
         yield make
 
 
@@ -165,6 +167,20 @@ def test_rows_before_the_books_are_counted_by_place_where_the_ledger_knows_place
     assert run is not None
     kept = EarlierRows.from_json(run.result.look_ups["earlier_rows"])
     assert (sum(kept.counts.values()), run.result.figures.ledger_older_rows) == (3, None)
+
+
+def test_no_slice_lies_before_the_one_whose_rows_are_counted_by_place(
+    make_world: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[LedgerSlice, int]] = []
+    monkeypatch.setattr(
+        WorldLedger, "count_by_place", lambda _, ledger_slice, *, cut_n: asked.append((ledger_slice, cut_n))
+    )
+    world = make_world("written_xid")
+    cut = cut_at(world, NOON + HOUR)
+    run = run_functions.read_run(world.store, NAME, 0)
+    assert run is not None
+    assert (asked, dict(run.result.look_ups)) == ([(cut.ledger_slice, 0)], {})
 
 
 def test_a_first_cut_whose_process_was_killed_before_its_verdict_has_it_before_the_next_is_made(world: World) -> None:

@@ -308,13 +308,33 @@ def test_the_newest_row_of_a_ledger_without_history_may_go_and_no_row_leaves_the
         assert reuses_ids(previous.snapshot, fell_back, read_up_to=300) is fell_back.keeps_history
 
 
+@pytest.mark.parametrize(("timeline", "kept"), [(0, False), (1, True)])
+def test_a_server_with_a_timeline_keeps_its_history_and_other_kinds_of_ledger_keep_none(
+    timeline: int, kept: bool
+) -> None:
+    assert ledger_at(300, timeline=timeline).keeps_history is kept
+
+
+def test_a_log_position_counts_bytes_in_two_hexadecimal_halves() -> None:
+    assert ledger_at(300, lsn="1A/FFFFFFFF").log_position + 1 == ledger_at(300, lsn="1B/0").log_position
+    assert ledger_at(300, lsn="1A/10").log_position == 0x1A_0000_0010
+
+
+def test_brokers_that_keep_a_partition_and_do_not_have_all_of_it_are_out_of_sync() -> None:
+    assert partition_at(replicas=(3, 1, 2), in_sync=(1,)).out_of_sync == (2, 3)
+    assert partition_at(replicas=(3, 1), in_sync=(1, 3)).out_of_sync == ()
+
+
 def test_half_of_32_bits_since_the_last_cut_is_all_that_a_slice_by_xmin_may_span() -> None:
     by_xmin = LedgerSection(connection="c", table="billing.posting")
     by_column = by_xmin.model_copy(update={"slice_by": "written_xid"})
     end, half = 300, 2**31
     refuse_too_wide(by_xmin, cut_of(), ledger_at(301, high_mark=end + half))
     refuse_too_wide(by_column, cut_of(), ledger_at(301, high_mark=end + half + 1))
-    with pytest.raises(LedgerTooFarAhead, match=r"2,147,483,649 transaction ids .* cut 2 .* at most 2,147,483,648.*"):
+    with pytest.raises(
+        LedgerTooFarAhead,
+        match=r"2,147,483,649 transaction ids .* cut 2 .* at most 2,147,483,648.*ALTER TABLE billing.posting",
+    ):
         refuse_too_wide(by_xmin, cut_of(), ledger_at(301, high_mark=end + half + 1))
 
 
@@ -380,6 +400,10 @@ def test_without_a_later_sample_the_newest_one_ends_it() -> None:
 def test_a_sample_is_late_once_the_next_window_has_ended_too(sampled: timedelta, late: bool) -> None:
     sample = sample_at(NOON + sampled, 0, 0)
     assert is_late(sample, window_end_utc=NOON, next_end_utc=NOON + HOUR) is late
+
+
+def test_a_window_that_no_other_one_follows_is_never_late() -> None:
+    assert not is_late(sample_at(NOON + HOUR, 0, 0), window_end_utc=NOON, next_end_utc=NOON)
 
 
 def test_a_late_windows_marks_move_back_to_where_its_end_lies_by_timestamp() -> None:
