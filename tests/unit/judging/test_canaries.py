@@ -1,13 +1,19 @@
 """What every run plants, and that a run which does not catch it says so."""
 
-from dataclasses import replace
+import json
+from collections.abc import Iterator
+from dataclasses import astuple, replace
+from typing import Any
 
 import pytest
 
+from tallystick.anomalies.registry import RULES, AnomalyRule
 from tallystick.contract.contract import Contract
-from tallystick.judging.canaries import canary_events, missed_canaries
+from tallystick.judging.canaries import canary_events, canary_rows, missed_canaries
+from tallystick.matching.evidence import Evidence
 from tallystick.matching.scan_result import CANARY, CANARY_PARTITION
 from tallystick.model.cut import FileChange, LedgerFile
+from tallystick.model.finding_names import BreakClass
 from tests.unit.builders import (
     L2T,
     T2L,
@@ -105,3 +111,121 @@ def test_a_ledger_whose_files_changed_hides_no_canary(contract: Contract) -> Non
 def test_every_kind_of_ledger_catches_them(contract: Contract, kind: dict[str, object]) -> None:
     other = contract.model_copy(update={"ledger": contract.ledger.model_copy(update=kind)})
     assert missed(other, good_scan(other)) == ()
+
+
+# What is planted, literally.
+
+BIG = 9_007_199_254_740_992
+"""2**53."""
+
+
+def test_events_are_planted_on_the_first_legs_topic_and_one_of_a_whole_transaction_on_each_other_one() -> None:
+    planted = [(event.topic, event.kafka_offset, event.value) for event in canary_events(contract_of(T2L, legs=LEGS))]
+    said = [(topic, number, json.loads(value)) for topic, number, value in planted[:-1]]
+    assert [(topic, number, *document.values()) for topic, number, document in said] == [
+        ("billing.fees", 0, "tallystick-canary-whole", "tallystick-canary-equal", "fee", 100, "EUR"),
+        ("billing.fees", 1, "tallystick-canary-whole", "tallystick-canary-event-alone", "fee", 100, "EUR"),
+        ("billing.fees", 2, "tallystick-canary-whole", "tallystick-canary-event-twice", "fee", 100, "EUR"),
+        ("billing.fees", 3, "tallystick-canary-whole", "tallystick-canary-event-twice", "fee", 100, "EUR"),
+        ("billing.fees", 4, "tallystick-canary-whole", "tallystick-canary-row-twice", "fee", 100, "EUR"),
+        ("billing.fees", 5, "tallystick-canary-whole", "tallystick-canary-amount", "fee", BIG, "EUR"),
+        ("billing.fees", 6, "tallystick-canary-whole", "tallystick-canary-currency", "fee", 100, "EUR"),
+        ("billing.fees", 7, "tallystick-canary-torn", "tallystick-canary-torn", "fee", 100, "EUR"),
+        (TOPIC, 8, "tallystick-canary-whole", "tallystick-canary-equal-payout", "payout", 100, "EUR"),
+    ]
+    assert list(said[0][2]) == ["payment_id", "event_id", "leg", "amount_minor", "currency"]
+    assert planted[-1] == ("billing.fees", 9, b"canary: no JSON")
+
+
+def test_rows_are_planted_with_the_keys_of_the_events_and_one_without_any() -> None:
+    assert [astuple(row) for row in canary_rows(contract_of(T2L, legs=LEGS))] == [
+        ("tallystick-canary-0", "tallystick-canary-equal", "tallystick-canary-whole", "fee", 100, "EUR"),
+        ("tallystick-canary-1", "tallystick-canary-row-alone", "tallystick-canary-whole", "fee", 100, "EUR"),
+        ("tallystick-canary-2", "tallystick-canary-event-twice", "tallystick-canary-whole", "fee", 100, "EUR"),
+        ("tallystick-canary-3", "", "tallystick-canary-whole", "fee", 100, "EUR"),
+        ("tallystick-canary-4", "tallystick-canary-row-twice", "tallystick-canary-whole", "fee", 100, "EUR"),
+        ("tallystick-canary-5", "tallystick-canary-row-twice", "tallystick-canary-whole", "fee", 100, "EUR"),
+        ("tallystick-canary-6", "tallystick-canary-amount", "tallystick-canary-whole", "fee", BIG + 1, "EUR"),
+        ("tallystick-canary-7", "tallystick-canary-currency", "tallystick-canary-whole", "fee", 100, "USD"),
+        ("tallystick-canary-8", "tallystick-canary-torn", "tallystick-canary-torn", "fee", 100, "EUR"),
+        ("tallystick-canary-9", "tallystick-canary-equal-payout", "tallystick-canary-whole", "payout", 100, "EUR"),
+    ]
+
+
+def test_a_contract_of_one_leg_has_nothing_torn_planted() -> None:
+    contract = contract_of(L2T)
+    assert {row.transaction_key for row in canary_rows(contract)} == {"tallystick-canary-whole"}
+    assert len(canary_events(contract)) == 8
+
+
+def test_events_are_planted_in_the_contracts_own_form() -> None:
+    fields = {"amount_unit": "major", "ordering_key": "account", "sequence": "number", "match_key": "id"}
+    values = [event.value for event in canary_events(contract_of(L2T, event=fields))]
+    one = json.loads(values[0])
+    assert one == {
+        "account": "tallystick-canary-equal",
+        "number": 1,
+        "payment_id": "tallystick-canary-whole",
+        "id": "tallystick-canary-equal",
+        "leg": "payout",
+        "amount_minor": "1.00",
+        "currency": "EUR",
+    }
+    assert b'"90071992547409.92"' in values[5]
+
+
+def test_where_one_key_of_the_payload_is_both_it_says_which_event_it_is() -> None:
+    both = contract_of(L2T, event={"match_key": "id", "transaction_key": "id"})
+    assert json.loads(canary_events(both)[0].value)["id"] == "tallystick-canary-equal"
+
+
+# What is missed.
+
+
+@CONTRACTS
+def test_each_class_that_no_rule_judges_is_missed_by_its_name(contract: Contract) -> None:
+    names = missed(contract, good_scan(contract), classes=[])
+    assert [name for name in names if name.endswith("(rules)")] == [
+        f"{name} (rules)"
+        for name in (
+            *("event-alone", "row-alone", "event-twice", "row-twice", "row-without-key", "amount", "currency"),
+            *("unreadable_payload", *["torn"] * (len(contract.legs) > 1)),
+        )
+    ]
+    assert {"amount_mismatch (class)", "missing_in_ledger (class)"} & set(names)
+    assert not [name for name in names if name.endswith("(scan)")]
+
+
+@CONTRACTS
+def test_two_unreadable_records_of_one_planted_are_told(contract: Contract) -> None:
+    assert "unreadable (scan)" in missed(contract, replace(good_scan(contract), unreadable=2))
+
+
+@CONTRACTS
+def test_a_copy_that_comes_home_twice_is_told(contract: Contract) -> None:
+    scan = good_scan(contract)
+    again = next(copy for copy in scan.copies if copy.match_key.endswith("row-alone"))
+    assert "row-alone (scan)" in missed(contract, replace(scan, copies=(*scan.copies, again)))
+
+
+def test_a_transaction_that_looks_torn_and_is_not_is_told() -> None:
+    contract = contract_of(T2L, legs=LEGS)
+    scan = good_scan(contract)
+    whole = tuple(copy for copy in all_copies(contract) if copy.match_key == f"{CANARY}equal")[:1]
+    assert "torn (scan)" in missed(contract, replace(scan, incomplete=scan.incomplete + whole))
+    one_leg = contract_of(L2T)
+    assert "torn (scan)" in missed(one_leg, replace(good_scan(one_leg), incomplete=whole))
+
+
+def test_a_rule_that_finds_another_class_besides_is_told() -> None:
+    """A planted pair of equal copies must have none."""
+    contract = contract_of(L2T)
+    mismatch = next(rule for rule in RULES if BreakClass.AMOUNT_MISMATCH in rule.names)
+
+    class AlsoEqual(AnomalyRule):
+        def judge(self, evidence: Evidence) -> Iterator[Any]:
+            for found in super().judge(evidence):
+                yield replace(found, match_key="tallystick-canary-equal")
+
+    also = AlsoEqual(names=mismatch.names, letters="", rule=mismatch.rule)
+    assert "equal (rules)" in missed(contract, good_scan(contract), classes=[*RULES, also])

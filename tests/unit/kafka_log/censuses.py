@@ -5,16 +5,28 @@ from random import Random
 from hypothesis import strategies as st
 
 from tallystick.kafka_log.batch_header import Marker
+from tallystick.kafka_log.fetch import Fetch, FetchedLog
 from tallystick.kafka_log.offset_census import take_census
 from tallystick.model.census_values import PartitionCensus
-from tests.unit.builders import offsets
+from tallystick.model.offsets import TopicPartition
+from tests.unit.builders import PART, offsets
 from tests.unit.synthetic_log import SyntheticLog
 
 COMMIT, ABORT = Marker.COMMIT, Marker.ABORT
 
 
+def fetch_of(log: SyntheticLog) -> Fetch:
+    """Of PART alone: whoever asks for another partition asks the wrong one."""
+
+    def fetch(part: TopicPartition, offset: int, read_committed: bool) -> FetchedLog:
+        assert part == PART
+        return log.fetch(part, offset, read_committed)
+
+    return fetch
+
+
 def census(log: SyntheticLog, start: int, end: int) -> PartitionCensus:
-    return take_census(log.fetch, offsets(start, end))
+    return take_census(fetch_of(log), offsets(start, end))
 
 
 PRODUCERS = (7, 8, 9)

@@ -58,8 +58,14 @@ def test_the_batch_that_holds_an_offset_is_found_with_its_outcome() -> None:
     log.append(b"x")
     log.append(b"a", b"b", producer_id=7, transactional=True)
     log.end_transaction(7, ABORT)
-    found = batch_at(log.fetch, PART, 2)
+    asked: list[tuple[int, bool]] = []
+    found = batch_at(noted(log, asked), PART, 2)
     assert (found.header.base_offset, found.outcome) == (1, Outcome.ABORTED)
+    assert asked == [(2, True)]
+
+
+def test_each_outcome_has_its_word() -> None:
+    assert [str(one) for one in Outcome] == ["committed", "aborted", "plain", "open", "marker"]
 
 
 def test_an_offset_in_a_hole_has_no_batch() -> None:

@@ -19,7 +19,7 @@ from tallystick.kafka_log.offset_census import (
 )
 from tallystick.model.census_values import PartitionCensus
 from tallystick.model.offsets import TopicPartition
-from tests.unit.builders import LAW, MORE, offsets
+from tests.unit.builders import LAW, MORE, PART, offsets
 from tests.unit.kafka_log.censuses import ABORT, COMMIT, LOGS, PRODUCERS, census, cut_points
 from tests.unit.synthetic_log import SyntheticLog, patch
 
@@ -45,6 +45,14 @@ def test_a_census_tells_how_far_it_is_over_all_partitions_and_no_oftener_than_by
     assert {one["step"] for one in heard} == {"counting"}
     assert [one["done"] for one in heard] == list(range(20, 2_001, 20))
     assert {one["of"] for one in heard} == {2_000}
+
+
+def test_progress_is_told_at_each_whole_hundredth_and_not_before() -> None:
+    heard: list[int] = []
+    told = OffsetProgress(10_100, lambda _, figures: heard.append(figures["done"]))
+    for counted in (100, 101, 101, 201, 203):
+        told.of_partition(counted)
+    assert heard == [101, 203]
 
 
 def test_of_a_batch_that_a_slice_cuts_only_the_part_inside_counts_as_done() -> None:
@@ -213,6 +221,12 @@ def test_the_brokers_bounds_are_passed_through() -> None:
     log.append(b"a")
     taken = take_census(log.fetch, offsets(0, 1), log_start=3, lso=5, high_watermark=9)
     assert (taken.log_start, taken.lso, taken.high_watermark, taken.spark_rows) == (3, 5, 9, None)
+    assert (taken.topic, taken.partition, taken.kafka_offset_start, taken.kafka_offset_end) == (
+        PART.topic,
+        PART.partition,
+        0,
+        1,
+    )
 
 
 # What cannot be explained.
@@ -376,6 +390,13 @@ def test_what_expired_before_a_commits_data_could_be_looked_for_leaves_it_undeci
     assert empty_transactions(log, 2, 3) == 1
 
 
+def test_what_a_producer_wrote_outside_of_any_transaction_is_no_data_of_one() -> None:
+    log = SyntheticLog()
+    log.append(b"x", producer_id=7)
+    log.end_transaction(7, COMMIT)
+    assert empty_transactions(log, 1, 2) == 1
+
+
 def test_a_slice_that_retention_has_overtaken_looks_for_nothing_before_it() -> None:
     log = SyntheticLog()
     log.append(b"x", b"y")
@@ -383,7 +404,7 @@ def test_a_slice_that_retention_has_overtaken_looks_for_nothing_before_it() -> N
     assert take_census(log.fetch, offsets(2, 3), log_start=9).empty_transactions == 1
 
 
-@pytest.mark.parametrize(("between", "empty"), [(LOOK_BACK_OFFSETS - 2, 1), (LOOK_BACK_OFFSETS - 1, 0)])
+@pytest.mark.parametrize(("between", "empty"), [(9_998, 1), (9_999, 0)])
 def test_a_commit_is_called_empty_where_the_last_trace_of_its_producer_is_a_marker_that_was_looked_at(
     between: int, empty: int
 ) -> None:

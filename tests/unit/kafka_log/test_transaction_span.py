@@ -8,6 +8,7 @@ from tallystick.kafka_log.producer_history import MarkerProtocol
 from tallystick.kafka_log.transaction_span import LOOK_BACK_OFFSETS, TransactionSpan, read_spans
 from tallystick.model.offsets import TopicPartition
 from tests.unit.builders import PART
+from tests.unit.kafka_log.censuses import fetch_of
 from tests.unit.synthetic_log import SyntheticLog
 
 COMMIT, ABORT = Marker.COMMIT, Marker.ABORT
@@ -15,7 +16,7 @@ CONSTANT, MOVING, UNKNOWN = MarkerProtocol
 
 
 def spans_of(log: SyntheticLog, *offsets: int) -> dict[int, TransactionSpan]:
-    return read_spans(log.fetch, PART, offsets, lambda batch, inside: None)
+    return read_spans(fetch_of(log), PART, offsets, lambda batch, inside: None)
 
 
 def span_of(log: SyntheticLog, offset: int) -> TransactionSpan:
