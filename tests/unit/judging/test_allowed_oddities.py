@@ -17,3 +17,22 @@ def test_legal_oddities_are_counted_under_their_lists_version(matched_run: Store
     assert counts["transaction markers"] == 3
     assert counts["late partners"] == 3
     assert f"list {LEGAL_ODDITIES_VERSION}" in Page(render_report(matched_run, contract)).text
+
+
+def test_the_list_is_of_version_1_while_it_has_these_lines(matched_run: StoredRun, contract: Contract) -> None:
+    """Whoever changes a line raises the version: a stored document says which list it was counted by."""
+    oddities = report_page(matched_run, contract).oddities
+    assert (LEGAL_ODDITIES_VERSION, [oddity.name for oddity in oddities]) == (
+        1,
+        [
+            "aborted records",
+            "transaction markers",
+            "empty transactions",
+            "records outside a transaction",
+            "fenced transactions",
+            "compacted offsets",
+            "pairs across windows",
+            "late partners",
+            "values written differently",
+        ],
+    )
