@@ -58,7 +58,11 @@ PARTS = {
     "compensation": Part(
         ("compensation/*.py",), ("tests/unit/compensation", "tests/unit/executor"), (*WORLD, PROTOCOL)
     ),
-    "executor": Part(("executor/**/*.py",), ("tests/unit/executor", "tests/unit/compensation"), (*WORLD, PROTOCOL)),
+    "executor": Part(
+        ("executor/**/*.py",),
+        ("tests/simulator/test_repairing.py", "tests/unit/executor", "tests/unit/compensation"),
+        (*WORLD, PROTOCOL),
+    ),
     "judging": Part(
         ("judging/judge.py", "judging/record_origins.py", "judging/allowed_oddities.py", "judging/run_digest.py"),
         (*JUDGING, "tests/unit/anomalies", *CUTS),

@@ -1,0 +1,525 @@
+"""What an executor does, refuses and says, step by step: in the world, where nothing but the test disturbs it."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tallystick.compensation.kill_switch import ActingStopped, SwitchSetting
+from tallystick.compensation.plan import Plan, PlanRefused, PlanStale
+from tallystick.executor import draw_plan, execute_plan, publish_repairs
+from tallystick.executor.effects import action_log
+from tallystick.executor.effects.action_log import ActionResult, ItemOutcome
+from tallystick.executor.effects.publish_events import ExecutorFenced
+from tallystick.executor.execute_plan import Execution
+from tallystick.executor.progress_topic import ProgressHeld, progress_topic_name
+from tallystick.kafka_log.log_walk import Outcome, walk_past_lso
+from tallystick.kafka_log.open_batch import open_batch
+from tallystick.kafka_log.record import ACTION_HEADER, REVERSES_HEADER
+from tallystick.model.errors import TallystickError
+from tallystick.model.offsets import OffsetRange, TopicPartition
+from tallystick.store.plans.claim_store import NOT_OUTSTANDING
+from tallystick.store.plans.plan_store import ActionState
+from tests.simulator.schedule.play import Do, Play, Schedule, steps_of
+from tests.simulator.standins import plan_functions, run_functions
+from tests.simulator.standins.executor import WorldProducer
+from tests.simulator.standins.seams import stand_ins
+from tests.simulator.world.batches import Record
+from tests.simulator.world.config import Config
+from tests.simulator.world.contracts import TOPIC
+from tests.simulator.world.interleaving import Killed
+
+ENVIRONMENT, CAROL = "world", "carol"
+PROGRESS = TopicPartition(topic=progress_topic_name("books"), partition=0)
+CONFIG = Config(direction="ledger_to_topic", producer_mode="plain", carrier_mode="at_most")
+LOST = ("window", ("half_trade", 2, 7), ("trade", 1, 1), "window", "window")
+"""A row whose event nobody ever publishes, beside a pair."""
+TWO_LOST = ("window", ("half_trade", 2, 7), ("half_trade", 2, 8), ("half_trade", 1, 9), "window", "window")
+DOUBLED = ("window", ("trade", 1, 5), "window", ("redeliver", 1, 5), "window")
+
+
+@pytest.fixture(autouse=True)
+def _outside() -> Iterator[None]:
+    with stand_ins():
+        yield
+
+
+@dataclass
+class Books:
+    """A world whose books have something to repair, and what was told of each start."""
+
+    play: Play
+    steps: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.world, self.store = self.play.world, self.play.world.store
+
+    def plan(self, *, dry_run: bool = False, saved: bool = True) -> Plan:
+        newest = run_functions.last_cut(self.store, "books")
+        assert newest is not None
+        drawn = draw_plan.draw_plan(
+            self.store,
+            self.world.contract,
+            self.world,  # type: ignore[arg-type]
+            cut_n=newest.n,
+            dry_run=dry_run,
+        )
+        if saved:
+            plan_functions.save_plan(self.store, drawn, requested_by="asker")
+        return drawn
+
+    def start(self, plan: Plan, **asked: Any) -> Execution:
+        asked = {"approved_hash": plan.plan_hash, "approver": CAROL, "environment": ENVIRONMENT} | asked
+        self.steps.clear()
+        return execute_plan.execute_plan(
+            self.store,
+            self.world.contract,
+            self.world,  # type: ignore[arg-type]
+            plan,
+            on_progress=lambda step, figures: self.steps.append((step, dict(figures))),
+            **asked,
+        )
+
+    def audited(self) -> list[str]:
+        return [entry.event for entry in self.store.audit if entry.actor == CAROL]
+
+    def detail(self, event: str) -> dict[str, Any]:
+        """Of the newest entry of that name."""
+        entry = next(one for one in reversed(self.store.audit) if (one.actor, one.event) == (CAROL, event))
+        return dict(entry.detail)
+
+    def records(self, topic: str) -> list[tuple[Outcome, bytes, bytes | None, dict[str, bytes]]]:
+        """All of a topic: outcome, key, value, headers."""
+        found = []
+        for log in self.world.broker.logs_of([topic]):
+            whole = OffsetRange(
+                topic=topic, partition=log.place.partition, kafka_offset_start=log.log_start, kafka_offset_end=log.end
+            )
+            for batch in walk_past_lso(self.world.fetch, whole, lso=log.lso):
+                if batch.outcome is not Outcome.MARKER:
+                    found += [(batch.outcome, one.key, one.value, dict(one.headers)) for one in open_batch(batch)]
+        return found
+
+    def events(self, key: str) -> list[tuple[Outcome, dict[str, Any], dict[str, bytes]]]:
+        """Of one match key: outcome, payload, headers."""
+        said = [(outcome, json.loads(value or b"{}"), headers) for outcome, _, value, headers in self.records(TOPIC)]
+        return [one for one in said if one[1].get("event_id") == key]
+
+    def state(self, plan: Plan) -> ActionState:
+        return self.store.actions[plan.items[0].action_id].stored.state
+
+
+def books(*steps: Any, config: Config = CONFIG) -> Books:
+    play = Play(Schedule(config, ()))
+    for step in steps_of(*steps):
+        play.do(step)
+    return Books(play)
+
+
+def fates(execution: Execution) -> list[tuple[str, str]]:
+    return [(str(one.fate), one.reason) for one in execution.outcomes]
+
+
+# A missing event.
+
+
+def test_a_missing_event_is_published_with_its_progress_and_all_is_told() -> None:
+    lost = books(*LOST)
+    plan = lost.plan()
+    (item,) = plan.items
+    done = lost.start(plan)
+    place = {
+        "topic": TOPIC,
+        "partition": 1,
+        "offset": lost.world.broker.partitions[TopicPartition(topic=TOPIC, partition=1)].end - 2,
+    }
+    assert done == Execution(
+        plan_id=plan.plan_id,
+        plan_hash=plan.plan_hash,
+        dry_run=False,
+        outcomes=(
+            ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ActionResult.PUBLISHED, place=place),
+        ),
+    )
+    ((outcome, payload, headers),) = lost.events(item.match_key)
+    assert outcome is Outcome.COMMITTED
+    assert payload == {
+        "event_id": item.match_key,
+        "payment_id": item.transaction_key,
+        "leg": "payout",
+        "amount_minor": item.amount_minor,
+        "currency": "EUR",
+        "occurred_at": "2026-03-01T00:00:00+00:00",
+    }
+    assert headers[ACTION_HEADER] == str(item.action_id).encode()
+    assert [outcome for outcome, *_ in lost.records(PROGRESS.topic)] == [Outcome.COMMITTED]
+    assert lost.state(plan) is ActionState.DONE
+    assert lost.store.actions[item.action_id].stored.outcome == place
+
+
+def test_each_step_of_a_repair_is_told_and_audited_in_the_protocols_order() -> None:
+    lost = books(*LOST)
+    plan = lost.plan()
+    (item,) = plan.items
+    lost.start(plan)
+    action, under = str(item.action_id), "tallystick-compensation-world-books"
+    assert lost.steps == [
+        ("approved", {}),
+        ("executing", {"transactional_id": under}),
+        ("fenced", {}),
+        ("progress_read", {"published": 0}),
+        ("proved", {}),
+        ("begun", {}),
+        ("produced", {"record": 1, "of": 2, "topic": TOPIC}),
+        ("produced", {"record": 2, "of": 2, "topic": PROGRESS.topic}),
+        ("flushed", {}),
+        ("published", {}),
+        ("recorded", {"item": 1, "fate": "published"}),
+        (
+            "finished",
+            {"outcomes": [{"action_id": action, "match_key": item.match_key, "fate": "published", "reason": ""}]},
+        ),
+    ]
+    assert lost.audited() == ["approved", "executing", "publishing", "published", "published", "finished"]
+    the_plan = {"plan_hash": plan.plan_hash}
+    assert lost.detail("approved") == the_plan | {"approved_hash": plan.plan_hash, "dry_run": False, "items": 1}
+    topic_id = lost.world.broker.partitions[PROGRESS].topic_id
+    assert lost.detail("executing") == the_plan | {"progress_topic_id": topic_id, "transactional_id": under}
+    assert lost.detail("publishing") == the_plan | {"actions": [action], "ends": {TOPIC: {"0": 0, "1": 1}}}
+    assert lost.detail("published").items() >= {"action_id": action, "topic": TOPIC}.items()
+    counts = {fate: int(fate == "published") for fate in map(str, ActionResult)}
+    assert {str(name): value for name, value in lost.detail("finished").items()} == the_plan | counts
+    assert {entry.plan_id for entry in lost.store.audit if entry.actor == CAROL} == {plan.plan_id}
+
+
+def test_a_second_start_publishes_nothing_and_says_that_it_stands() -> None:
+    lost = books(*LOST)
+    plan = lost.plan()
+    lost.start(plan)
+    again = lost.start(plan)
+    assert fates(again) == [("already_published", "")]
+    assert again.outcomes[0].place is not None
+    assert len(lost.events(plan.items[0].match_key)) == 1
+    assert (again.count(ActionResult.ALREADY_PUBLISHED), again.count(ActionResult.PUBLISHED)) == (1, 0)
+
+
+def test_the_next_run_clears_what_was_published_and_a_later_plan_is_empty() -> None:
+    lost = books(*LOST)
+    lost.start(lost.plan())
+    for step in steps_of("window", "window"):
+        lost.play.do(step)
+    assert run_functions.outstanding_breaks(lost.store, "books") == ()
+    assert lost.plan().items == ()
+    assert lost.play.oracle.violations == []
+
+
+@pytest.mark.parametrize("together", [1, 2, 500])
+def test_several_are_published_in_the_plans_order_in_transactions_of_so_many(
+    monkeypatch: pytest.MonkeyPatch, together: int
+) -> None:
+    monkeypatch.setattr(publish_repairs, "_TOGETHER", together)
+    lost = books(*TWO_LOST)
+    plan = lost.plan()
+    assert len(plan.items) == 3
+    done = lost.start(plan)
+    assert [one.action_id for one in done.outcomes] == [item.action_id for item in plan.items]
+    assert fates(done) == 3 * [("published", "")]
+    assert lost.audited().count("publishing") == -(-3 // together)
+    for item, one in zip(plan.items, done.outcomes, strict=True):
+        ((_, payload, headers),) = lost.events(item.match_key)
+        assert (payload["amount_minor"], headers[ACTION_HEADER]) == (
+            item.amount_minor,
+            str(one.action_id).encode(),
+        )
+    assert len(lost.records(PROGRESS.topic)) == 3
+    assert [figures for step, figures in lost.steps if step == "recorded"] == [
+        {"item": n, "fate": "published"} for n in (1, 2, 3)
+    ]
+
+
+def test_a_rehearsal_proves_all_and_writes_nothing() -> None:
+    lost = books(*LOST)
+    plan = lost.plan(dry_run=True)
+    done = lost.start(plan)
+    assert (fates(done), done.dry_run) == ([("would_publish", "")], True)
+    assert lost.events(plan.items[0].match_key) == []
+    assert PROGRESS not in lost.world.broker.partitions
+    assert (lost.audited(), lost.store.actions) == (["approved", "finished"], {})
+    assert [step for step, _ in lost.steps] == ["approved", "proved", "finished"]
+
+
+# A copy too many.
+
+
+def test_a_copy_too_many_is_taken_back_with_the_other_sign_and_its_key() -> None:
+    doubled = books(*DOUBLED)
+    plan = doubled.plan()
+    (item,) = plan.items
+    assert (str(item.kind), item.reverses[:6]) == ("reverse", "topic:")
+    assert fates(doubled.start(plan)) == [("published", "")]
+    one, other, reversal = sorted(doubled.events(item.match_key), key=lambda event: REVERSES_HEADER in event[2])
+    assert one[1] == other[1] == reversal[1] | {"amount_minor": item.amount_minor}
+    assert reversal[1]["amount_minor"] == -item.amount_minor
+    assert reversal[2][REVERSES_HEADER] == item.reverses.encode()
+    keys = {key for _, key, value, _ in doubled.records(TOPIC) if item.match_key.encode() in (value or b"")}
+    assert keys == {item.transaction_key.encode()}
+    assert fates(doubled.start(plan)) == [("already_published", "")]
+
+
+# What is refused as a whole.
+
+
+def stopped_by(lost: Books, start: Callable[[], object], error: type[TallystickError]) -> str:
+    """What it says. Nothing is published, and the stop is told and audited."""
+    with pytest.raises(error) as raised:
+        start()
+    told = {"error": type(raised.value).__name__, "message": str(raised.value)}
+    assert lost.steps[-1] == ("stopped", told)
+    assert lost.audited()[-1] == "stopped"
+    assert lost.detail("stopped").items() >= told.items()
+    return str(raised.value)
+
+
+def test_a_plan_that_was_approved_under_another_hash_is_refused() -> None:
+    lost = books(*LOST)
+    plan = lost.plan()
+    said = stopped_by(lost, lambda: lost.start(plan, approved_hash="another"), PlanStale)
+    assert said == f"books: approved was another, the plan is {plan.plan_hash}"
+    assert lost.events(plan.items[0].match_key) == []
+
+
+def test_a_plan_that_was_never_stored_is_refused() -> None:
+    lost = books(*LOST)
+    plan = lost.plan(saved=False)
+    said = stopped_by(lost, lambda: lost.start(plan), PlanStale)
+    assert said == f"books: plan {plan.plan_id} was never stored"
+
+
+def test_a_plan_whose_row_has_changed_since_is_refused_and_a_new_one_is_asked_for() -> None:
+    lost = books(*LOST)
+    plan = lost.plan()
+    row_id = int(plan.items[0].row_id)
+    lost.world.database.update("owner", row_id, amount_minor=1)
+    lost.world.database.commit("owner")
+    said = stopped_by(lost, lambda: lost.start(plan), PlanStale)
+    assert said.startswith(f"books: approved was {plan.plan_hash}, today's plan is ")
+    assert said.endswith("have changed since; ask for a new plan")
+
+
+def test_while_acting_is_stopped_nothing_is_done_and_afterwards_it_is() -> None:
+    lost = books(*LOST)
+    plan = lost.plan()
+
+    def switch(stopped: bool) -> None:
+        at = lost.world.clock.now
+        setting = SwitchSetting(contract=None, stopped=stopped, by="dan", because="why", at_utc=at)
+        plan_functions.set_switch(lost.store, setting)
+
+    switch(True)
+    stopped_by(lost, lambda: lost.start(plan), ActingStopped)
+    assert fates(lost.start(lost.plan(dry_run=True))) == [("would_publish", "")]
+    switch(False)
+    assert fates(lost.start(plan)) == [("published", "")]
+
+
+def test_a_switch_that_is_thrown_between_two_transactions_leaves_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publish_repairs, "_TOGETHER", 1)
+    lost = books(*TWO_LOST)
+    plan, together = lost.plan(), publish_repairs.publish_together
+
+    def then_stopped(*given: Any, **named: Any) -> Any:
+        places = together(*given, **named)
+        at = lost.world.clock.now
+        setting = SwitchSetting(contract=None, stopped=True, by="dan", because="why", at_utc=at)
+        plan_functions.set_switch(lost.store, setting)
+        return places
+
+    monkeypatch.setattr(publish_repairs, "publish_together", then_stopped)
+    stopped_by(lost, lambda: lost.start(plan), ActingStopped)
+    assert [len(lost.events(item.match_key)) for item in plan.items] == [1, 0, 0]
+    states = [lost.store.actions[item.action_id].stored.state for item in plan.items]
+    assert states == [ActionState.DONE, ActionState.REFUSED, ActionState.REFUSED]
+
+
+# What is refused by itself.
+
+
+def test_an_event_that_stands_by_now_is_not_published_again() -> None:
+    lost = books(*LOST)
+    plan = lost.plan()
+    (item,) = plan.items
+    lost.play.services.carry(0, 0, 0)
+    lost.play.services.end_carrying(0, commit=True)
+    assert len(lost.events(item.match_key)) == 1
+    ((fate, reason),) = fates(lost.start(plan))
+    assert fate == "refused"
+    assert reason.startswith(f"the event stands: {TOPIC}[")
+    assert len(lost.events(item.match_key)) == 1
+    assert (lost.state(plan), lost.detail("refused")["reason"]) == (ActionState.REFUSED, reason)
+
+
+def test_while_a_transaction_is_open_on_the_topic_no_absence_is_proven() -> None:
+    lost = books(*LOST)
+    plan = lost.plan()
+    other = lost.world.broker.init("somebody", now_ms=lost.world.clock.now_ms)
+    lost.world.broker.write(other, TopicPartition(topic=TOPIC, partition=0), [Record(b"k", b"{}", 1)], now_ms=1)
+    assert fates(lost.start(plan)) == [("refused", f"not provable now: an open producer transaction holds {TOPIC}")]
+    assert lost.events(plan.items[0].match_key) == []
+
+
+def test_a_break_that_a_run_has_cleared_since_is_not_repaired_by_a_plan_that_has_begun() -> None:
+    lost = books(*LOST)
+    plan = lost.plan()
+    killed_at(lost, plan, "producer.begin")
+    lost.play.services.carry(0, 0, 0)
+    lost.play.services.end_carrying(0, commit=True)
+    lost.play.do(Do("window"))
+    assert fates(lost.start(plan))[0][0] == "refused"
+    assert len(lost.events(plan.items[0].match_key)) == 1
+
+
+def test_a_row_that_is_gone_by_the_time_of_the_last_look_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = books(*LOST)
+    plan, opened = lost.plan(), publish_repairs.open_publisher
+
+    def then_gone(*given: Any, **named: Any) -> Any:
+        lost.world.database.delete("owner", int(plan.items[0].row_id))
+        lost.world.database.commit("owner")
+        return opened(*given, **named)
+
+    monkeypatch.setattr(publish_repairs, "open_publisher", then_gone)
+    assert fates(lost.start(plan)) == [("refused", "the ledger row is gone, doubled or changed")]
+
+
+def test_what_was_cleared_once_the_broker_has_it_is_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = books(*LOST)
+    plan, flush = lost.plan(), WorldProducer.flush
+
+    def then_cleared(producer: WorldProducer) -> int:
+        monkeypatch.setattr(action_log, "outstanding_among", lambda *asked: frozenset())
+        return flush(producer)
+
+    monkeypatch.setattr(WorldProducer, "flush", then_cleared)
+    assert fates(lost.start(plan)) == [("refused", NOT_OUTSTANDING)]
+    assert [outcome for outcome, *_ in lost.events(plan.items[0].match_key)] == [Outcome.ABORTED]
+    assert lost.detail("aborted")["attempt"] == 1
+
+
+# Processes that die.
+
+
+def killed_at(lost: Books, plan: Plan, question: str) -> None:
+    """Start the plan; the process is gone at that question."""
+    reached = lost.world.point.reached
+
+    def die(asked: str) -> None:
+        if asked == question:
+            raise Killed(asked)
+        reached(asked)
+
+    lost.world.point.reached = die  # type: ignore[method-assign]
+    try:
+        with pytest.raises(Killed):
+            lost.start(plan)
+    finally:
+        lost.world.point.reached = reached  # type: ignore[method-assign]
+
+
+def test_wherever_the_process_dies_the_next_start_publishes_each_event_once() -> None:
+    whole = books(*LOST)
+    plan, asked = whole.plan(), list[str]()
+    reached = whole.world.point.reached
+    whole.world.point.reached = lambda question: asked.append(question) or reached(question)  # type: ignore[func-returns-value, method-assign]
+    whole.start(plan)
+    assert len(asked) > 20
+    for n in range(1, len(asked) + 1):
+        lost = books(*LOST)
+        plan = lost.plan()
+        lost.world.point.begin([], kill_at=n)
+        with pytest.raises(Killed):
+            lost.start(plan)
+        lost.world.point.end()
+        ((fate, reason),) = fates(lost.start(plan))
+        assert (fate in ("published", "already_published"), reason) == (True, ""), asked[n - 1]
+        committed = [one for one in lost.events(plan.items[0].match_key) if one[0] is Outcome.COMMITTED]
+        assert (len(committed), lost.state(plan)) == (1, ActionState.DONE), asked[n - 1]
+
+
+def test_an_action_whose_progress_may_be_gone_with_its_topic_waits_for_a_person() -> None:
+    lost = books(*LOST)
+    plan = lost.plan()
+    killed_at(lost, plan, "producer.begin")
+    lost.world.broker.create_topic(PROGRESS.topic, 1)
+    (outcome,) = lost.start(plan).outcomes
+    assert (outcome.fate, outcome.waits) == (ActionResult.REFUSED, True)
+    place = f"{PROGRESS.topic}[0]"
+    assert f"an earlier start has begun it, and {place} was made anew since: its record may be gone" in outcome.reason
+    assert outcome.seen == {
+        "progress_topic_id": lost.world.broker.partitions[PROGRESS].topic_id,
+        "progress_end": 0,
+    }
+    assert lost.state(plan) is ActionState.WAITING
+    (still,) = lost.start(plan).outcomes
+    assert (still.reason, still.waits, lost.events(plan.items[0].match_key)) == (outcome.reason, True, [])
+
+
+def test_an_action_whose_progress_may_have_been_deleted_waits_for_a_person() -> None:
+    lost = books(*LOST)
+    plan = lost.plan()
+    killed_at(lost, plan, "producer.begin")
+    log = lost.world.broker.partitions[PROGRESS]
+    lost.world.broker.write_plain(PROGRESS, [Record(b"not ours", b"", 1)])
+    log.retain_from(log.end)
+    (outcome,) = lost.start(plan).outcomes
+    assert f"records of {PROGRESS.topic}[0] below 1 were deleted since: its own may be gone" in outcome.reason
+    assert outcome.waits
+
+
+def test_records_of_the_progress_topic_that_are_nobodys_are_audited_and_hinder_nothing() -> None:
+    lost = books(*LOST)
+    lost.world.broker.create_topic(PROGRESS.topic, 1)
+    lost.world.broker.write_plain(PROGRESS, [Record(b"not ours", b"", 1)] * 12)
+    assert fates(lost.start(lost.plan())) == [("published", "")]
+    strays = {name: lost.detail("progress_not_ours")[name] for name in ("place", "records", "first_offsets")}
+    assert strays == {"place": f"{PROGRESS.topic}[0]", "records": 12, "first_offsets": list(range(10))}
+
+
+def test_a_progress_topic_that_another_executor_holds_is_waited_for() -> None:
+    lost = books(*LOST)
+    plan = lost.plan()
+    lost.world.broker.create_topic(PROGRESS.topic, 1)
+    other = lost.world.broker.init("somebody", now_ms=1)
+    lost.world.broker.write(other, PROGRESS, [Record(b"k", b"{}", 1)], now_ms=1)
+    said = stopped_by(lost, lambda: lost.start(plan), ProgressHeld)
+    assert said.startswith(f"topic {PROGRESS.topic}: a transaction that began after our init_transactions holds it")
+
+
+def test_what_was_begun_in_one_environment_is_not_finished_in_another() -> None:
+    lost = books(*LOST)
+    plan = lost.plan()
+    killed_at(lost, plan, "producer.begin")
+    said = stopped_by(lost, lambda: lost.start(plan, environment="other"), PlanRefused)
+    assert said == (
+        "books: the plan was begun under transactional.id tallystick-compensation-world-books, got "
+        "tallystick-compensation-other-books; expected the same TALLYSTICK_ENVIRONMENT to finish it"
+    )
+    assert lost.state(plan) is ActionState.EXECUTING
+    assert fates(lost.start(plan)) == [("published", "")]
+
+
+def test_an_executor_that_another_start_has_overtaken_publishes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = books(*LOST)
+    plan, proved = lost.plan(), publish_repairs.prove_actions
+
+    def overtaken(*given: Any, **named: Any) -> Any:
+        proof = proved(*given, **named)
+        monkeypatch.setattr(publish_repairs, "prove_actions", proved)
+        assert fates(Books(lost.play).start(plan)) == [("published", "")]
+        return proof
+
+    monkeypatch.setattr(publish_repairs, "prove_actions", overtaken)
+    stopped_by(lost, lambda: lost.start(plan), ExecutorFenced)
+    assert [outcome for outcome, *_ in lost.events(plan.items[0].match_key)] == [Outcome.COMMITTED]
+    assert lost.state(plan) is ActionState.DONE
