@@ -1,4 +1,4 @@
-"""The evidence of each planted case, kept in told_evidence.json: documents, pages and alerts show it by these keys.
+"""What is said of each planted case, kept in told_evidence.json: documents, pages and alerts show it by these keys.
 
 To write it anew after a change that people shall see: python -m tests.unit.anomalies.told_evidence
 """
@@ -19,7 +19,7 @@ FOLDER = Path(__file__).parent
 
 
 def told_of(evidence: Evidence) -> list[dict[str, Any]]:
-    """All findings without their sentences, as JSON."""
+    """All findings, as JSON."""
     told = [_document(found) for rule in RULES for found in rule.judge(evidence)]
     return list(json.loads(json.dumps(told, default=str)))
 
@@ -32,10 +32,10 @@ def kept() -> dict[str, list[list[dict[str, Any]]]]:
 def _document(found: Break | DoubtFound | NoticeFound) -> dict[str, Any]:
     if isinstance(found, Break):
         at_stake = {"amount_minor": found.amount_minor, "currency": found.currency, "copies": found.copies}
-        return {"name": name_of(found), "leg": found.leg, **at_stake, "evidence": found.evidence}
-    if isinstance(found, NoticeFound):
-        return {"name": name_of(found), "count": found.count, "details": found.details}
-    return {"name": name_of(found), "details": found.details}
+        about = {"name": name_of(found), "leg": found.leg, "story": found.story}
+        return {**about, **at_stake, "evidence": found.evidence}
+    said = {"name": name_of(found), "sentence": found.sentence, "details": found.details}
+    return said | {"count": found.count} if isinstance(found, NoticeFound) else said
 
 
 def _written_now() -> Iterator[tuple[str, list[list[dict[str, Any]]]]]:

@@ -60,11 +60,20 @@ def test_of_a_batch_that_a_slice_cuts_only_the_part_inside_counts_as_done() -> N
     for _ in range(3):
         log.append(*[b"x"] * 4)
     heard: list[int] = []
-    told = OffsetProgress(10, lambda _, figures: heard.append(figures["done"]))
-    take_census(log.fetch, offsets(102, 110), told=told)
-    assert heard == [2, 6, 8]
-    take_census(log.fetch, offsets(110, 112), told=told)
-    assert heard == [2, 6, 8, 10]
+    told = OffsetProgress(11, lambda _, figures: heard.append(figures["done"]))
+    for start, end in ((102, 110), (110, 112), (101, 102)):
+        take_census(log.fetch, offsets(start, end), told=told)
+    assert heard == [2, 6, 8, 10, 11]
+
+
+def test_a_hole_at_the_end_of_a_slice_is_done_with_the_slice() -> None:
+    log = SyntheticLog()
+    log.append(b"a")
+    log.end += 3
+    log.append(b"b")
+    heard: list[int] = []
+    take_census(log.fetch, offsets(0, 4), told=OffsetProgress(4, lambda _, figures: heard.append(figures["done"])))
+    assert heard == [1, 4]
 
 
 def test_each_batch_of_the_slice_is_given_on_as_it_was_walked_and_the_census_comes_last() -> None:
@@ -319,6 +328,23 @@ def test_where_the_topic_compacts_holes_are_compacted_and_a_wrong_count_stays_un
 def test_where_it_does_not_they_stay_unexplained() -> None:
     taken = census(a_log_with_holes(), 0, 9)
     assert with_compaction(taken, compacts=False) == taken
+
+
+def test_holes_add_up_and_a_batch_that_claims_more_than_it_has_room_for_has_none() -> None:
+    log = a_log_with_holes()
+    log.end += 2
+    log.append(b"g")
+    assert census(log, 0, 12).holes == 6
+    claims_more = census(log, 7, 9)
+    assert (claims_more.holes, claims_more.unexplained) == (0, 1)
+
+
+def test_the_part_of_a_batch_that_may_have_lost_all_its_records_counts_none() -> None:
+    log = SyntheticLog()
+    log.append(b"a", b"b", b"c")
+    log.batches[0] = replace(log.batches[0], raw=patch(log.batches[0].raw, record_count=1))
+    assert counts(log, 0, 1) == {"unexplained": 1}
+    assert counts(log, 0, 3) == {"plain": 1, "without_producer_id": 1, "unexplained": 2}
 
 
 @pytest.mark.parametrize(("start", "end", "holes"), [(0, 1, 0), (0, 2, 1), (2, 3, 1), (2, 4, 2), (3, 5, 1)])

@@ -32,5 +32,10 @@ def test_a_second_reading_that_is_not_the_same_is_a_doubt(is_same: bool) -> None
     reading = SecondReading(offsets=SLICE.readable, rows=9, client_rows=9, is_same=is_same)
     assert found_in(with_facts(CLEAN, second_readings=(reading,))) == (set() if is_same else {Doubt.READERS_DISAGREE})
     details = {"topic": TOPIC, "partition": 0, "kafka_offset_start": 10, "kafka_offset_end": 20}
-    told = [{"name": "readers_disagree", "details": {**details, "spark_rows": 9, "client_rows": 9}}]
+    sentence = (
+        "billing.payouts[0]: at offsets 10 to 19 Kafka's own client reads 9 records and Tallystick 9; they are not the "
+        "same, byte by byte."
+    )
+    about = {"name": "readers_disagree", "sentence": sentence}
+    told = [{**about, "details": {**details, "spark_rows": 9, "client_rows": 9}}]
     assert told_of(with_facts(CLEAN, second_readings=(reading,))) == ([] if is_same else told)
