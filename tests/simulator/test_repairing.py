@@ -1,4 +1,7 @@
-"""What an executor does, refuses and says, step by step: in the world, where nothing but the test disturbs it."""
+"""What an executor does, refuses and says, step by step: in the world, where nothing but the test disturbs it.
+
+One file, since each test is one start of one protocol on the same few books.
+"""
 
 import json
 from collections.abc import Callable, Iterator

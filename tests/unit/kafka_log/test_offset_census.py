@@ -1,4 +1,7 @@
-"""The census counts every offset of a slice once, and says of what it cannot explain how much there is of it."""
+"""The census counts every offset of a slice once, and says of what it cannot explain how much there is of it.
+
+One file, since all of it is counted in one pass over the same few logs.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
