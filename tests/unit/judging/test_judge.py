@@ -14,7 +14,7 @@ from tallystick.ledger.protocol import HorizonHolder
 from tallystick.matching.evidence import Evidence, LegsCase
 from tallystick.matching.match_case import Entry, MatchResult, RecordLocation
 from tallystick.model.direction import Direction
-from tallystick.model.finding_names import Doubt
+from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import DoubtFound
 from tallystick.model.item_reason import ReasonCode, break_reason, reason_of
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
@@ -305,6 +305,48 @@ def test_a_transaction_keeps_when_it_was_first_seen_and_its_break_when_its_legs_
     assert (item.leg, item.cleared_by) == ("fee+payout", f"{PAYOUT[2]},{FEE[2]}")
 
 
+STRAYED_FEE = LegsCase(
+    transaction_key="pay-1",
+    seen={"payout": PAYOUT},
+    lookup_hits={"fee": (seen(IN_TOPIC, RecordLocation.STRAY, 4, topic="billing.refunds"),)},
+)
+
+
+def strayed(fee_row: Entry, case: LegsCase = STRAYED_FEE, **about: Any) -> tuple[RunResult, OpenItem]:
+    """A transaction whose fee leg is on another topic, and was posted from there; with the transaction's own item."""
+    contract = contract_of(T2L, legs={"payout": TOPIC, "fee": "billing.fees"})
+    evidence = evidence_of(
+        replace(fee_row, transaction_key="pay-1", leg="fee"),
+        direction=T2L,
+        contract=contract,
+        incomplete=(case,),
+        lookup_hits=case.lookup_hits["fee"],
+        **about,
+    )
+    result = judged(evidence, carried=[fee_row.carried] if fee_row.carried else [])
+    (item,) = [one for one in result.items if one.item_id == "legs:pay-1"]
+    return result, item
+
+
+def test_a_transaction_whose_leg_strayed_and_was_posted_from_there_answers_for_the_rows_break() -> None:
+    result, item = strayed(row(5, "ev-fee"))
+    (found,) = result.breaks
+    assert (found.evidence["at"], item.state) == ("ledger:5", ItemState.BROKEN)
+    assert (item.break_id, item.found_as) == (found.break_id, found.break_class)
+    assert item.reason == reason_of(ReasonCode.LEGS_STRAYED, about="fee")
+
+
+@pytest.mark.parametrize("answers", [{}, {"break_id": uuid4(), "found_as": BreakClass.MISROUTED_IN_TOPIC}])
+def test_it_waits_with_its_row_unless_an_earlier_run_called_that_broken(answers: dict[str, Any]) -> None:
+    waiting = item_of(row(5, "ev-fee"), due_utc=NOON + 2 * HOUR)
+    carried = replace(waiting, **answers)
+    result, item = strayed(row(5, "ev-fee", carried=carried))
+    state = ItemState.BROKEN if answers else ItemState.OPEN
+    assert (result.breaks, item.state) == ((), state)
+    assert (item.break_id, item.found_as) == (answers.get("break_id"), answers.get("found_as"))
+    assert item.reason == reason_of(ReasonCode.LEGS_STRAYED, about="fee")
+
+
 # Figures.
 
 
@@ -451,6 +493,13 @@ def test_a_broken_row_that_was_repaired_has_one_row_whatever_is_found_of_it(
     result = judged(evidence, carried=[item])
     assert found in {str(one.break_class) for one in result.breaks}
     assert [one.item_id for one in result.items] == [item.item_id]
+
+
+def test_a_repair_that_was_without_effect_clears_its_item_by_nothing() -> None:
+    item = item_of(row(1), ItemState.BROKEN, break_id=uuid4(), reason="missing_in_topic_never_produced")
+    action = ExecutedAction(action_id=uuid4(), executed_utc=NOON - HOUR, item=item)
+    (told,) = judged(evidence_of(carried=[item], cluster=ClusterState(actions=(action,))), carried=[item]).items
+    assert (told.state, told.cleared_by) == (ItemState.BROKEN, "")
 
 
 def test_matched_money_is_counted_per_currency() -> None:

@@ -2,8 +2,10 @@
 
 import json
 from dataclasses import asdict, fields, replace
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
+from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,3 +59,11 @@ def test_the_digest_is_that_of_every_field_written_out(
 def test_each_figure_moves_the_digest() -> None:
     digests = {judged(evidence_of(), matched_rows=n).digest for n in range(3)}
     assert len(digests) == 3
+
+
+def test_what_json_does_not_know_is_part_of_the_digest_as_its_text() -> None:
+    """A moment in ISO 8601."""
+    told, written = datetime(2026, 3, 1, 12, tzinfo=UTC), UUID(int=7)
+    as_values = judged(evidence_of(), content_digests={"topic": told, "ledger": written}).digest
+    as_texts = {"topic": "2026-03-01T12:00:00+00:00", "ledger": "00000000-0000-0000-0000-000000000007"}
+    assert as_values == judged(evidence_of(), content_digests=as_texts).digest
