@@ -1,0 +1,255 @@
+"""How each outcome is kept, audited and told, and what one start of an executor may say of what it has begun."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from tallystick.compensation.plan import Plan
+from tallystick.compensation.repair_effect import RepairEffect
+from tallystick.executor.effects import action_log
+from tallystick.executor.effects.action_log import (
+    ActionResult,
+    ExecutionContext,
+    ItemCheck,
+    ItemOutcome,
+    record,
+    record_each,
+    refuse_begun,
+    refused,
+    run_actions,
+    waits,
+)
+from tallystick.executor.effects.publish_events import ExecutorFenced
+from tallystick.model.verdict import Verdict
+from tallystick.store.plans.claim_store import NOT_OUTSTANDING
+from tests.planned_items import ITEM
+
+OTHER = replace(ITEM, match_key="ev-2", action_id=UUID(int=2), break_id=UUID(int=12))
+PLAN = Plan(contract="books", contract_fingerprint="f", cut_n=4, dry_run=False, items=(ITEM, OTHER), left_out=())
+PLACE = {"topic": "payouts", "partition": 0, "offset": 9}
+DONE = ItemOutcome(action_id=ITEM.action_id, match_key="ev-1", fate=ActionResult.PUBLISHED, place=PLACE)
+
+
+class Store:
+    """Notes what is kept. held: does this start still hold its actions? outstanding: the breaks that are."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.kept: list[tuple[Any, ...]] = []
+        self.held, self.outstanding = True, frozenset({ITEM.break_id, OTHER.break_id})
+        self.others: frozenset[UUID] = frozenset()
+        for name in ("record_refusal", "record_waiting", "record_done"):
+            monkeypatch.setattr(action_log, name, self._keeper(name))
+        monkeypatch.setattr(action_log, "append_audit", self._audit)
+        monkeypatch.setattr(action_log, "outstanding_among", self._outstanding)
+        monkeypatch.setattr(action_log, "held_among", self._held)
+
+    def _keeper(self, name: str) -> Any:
+        def keep(engine: str, action_id: UUID, **named: Any) -> bool:
+            assert engine == "engine"
+            self.kept.append((name, action_id, named))
+            return self.held
+
+        return keep
+
+    def _audit(self, engine: str, contract: str, **named: Any) -> None:
+        assert (engine, contract, named["plan_id"], named["actor"]) == ("engine", "books", PLAN.plan_id, "carol")
+        self.kept.append(("audit", named["event"], named["detail"]))
+
+    def _outstanding(self, engine: str, contract: str, break_ids: set[UUID]) -> frozenset[UUID]:
+        assert (engine, contract) == ("engine", "books")
+        return self.outstanding & break_ids
+
+    def _held(self, engine: str, wanted: set[UUID], executor: str) -> frozenset[UUID]:
+        assert (engine, executor) == ("engine", WORK_ID)
+        return frozenset(wanted) - self.others
+
+
+WORK_ID = "this start"
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> Store:
+    return Store(monkeypatch)
+
+
+def work_of(steps: list[tuple[str, Any]] | None = None, **named: Any) -> ExecutionContext:
+    told = [] if steps is None else steps
+    work = ExecutionContext(
+        engine="engine",  # type: ignore[arg-type]
+        contract=SimpleNamespace(name="books"),  # type: ignore[arg-type]
+        connections=None,  # type: ignore[arg-type]
+        plan=PLAN,
+        approver="carol",
+        environment="live",
+        on_progress=lambda step, figures: told.append((step, dict(figures))),
+        now=lambda: None,  # type: ignore[arg-type, return-value]
+        executor=WORK_ID,
+        **named,
+    )
+    return work
+
+
+def audited(event: str, **detail: Any) -> tuple[Any, ...]:
+    return "audit", event, {"plan_hash": PLAN.plan_hash} | detail
+
+
+def test_what_was_done_is_kept_with_its_place_and_who_did_it(store: Store) -> None:
+    record(work_of(reopened={ITEM.action_id: 3}), DONE)
+    assert store.kept == [
+        ("record_done", ITEM.action_id, {"outcome": PLACE, "by_us": True, "reopened": 3}),
+        audited("published", action_id=str(ITEM.action_id), **PLACE),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fate", "by_us"),
+    [
+        (ActionResult.PUBLISHED, True),
+        (ActionResult.DONE, True),
+        (ActionResult.ALREADY_PUBLISHED, False),
+        (ActionResult.ALREADY_DONE, False),
+    ],
+)
+def test_what_somebody_else_had_done_is_not_said_to_be_ours(store: Store, fate: ActionResult, by_us: bool) -> None:
+    record(work_of(), replace(DONE, fate=fate, place=None))
+    assert store.kept[0] == ("record_done", ITEM.action_id, {"outcome": {}, "by_us": by_us, "reopened": 0})
+    assert store.kept[1] == audited(str(fate), action_id=str(ITEM.action_id))
+
+
+def test_a_refusal_is_kept_with_its_reason_and_what_waits_with_what_was_seen(store: Store) -> None:
+    record(work_of(), refused(ITEM, "the row is gone"))
+    record(work_of(), waits(OTHER, "it may be gone", seen={"progress_end": 7}))
+    reason = store.kept[2][2]["outcome"]["reason"]
+    assert store.kept[0] == (
+        "record_refusal",
+        ITEM.action_id,
+        {"executor": WORK_ID, "outcome": {"reason": "the row is gone"}},
+    )
+    assert store.kept[1] == audited("refused", action_id=str(ITEM.action_id), reason="the row is gone")
+    assert store.kept[2] == (
+        "record_waiting",
+        OTHER.action_id,
+        {"executor": WORK_ID, "outcome": {"reason": reason, "progress_end": 7}},
+    )
+    assert reason == (
+        "a person has to look: it may be gone. Look whether it was done; only if not: tallystick compensation reopen "
+        f"CONTRACT_FILE {OTHER.action_id} --by NAME --reason TEXT"
+    )
+
+
+def test_a_refusal_that_a_later_start_may_be_making_untrue_is_not_said(store: Store) -> None:
+    store.held = False
+    work = work_of(begun={ITEM.action_id})
+    with pytest.raises(ExecutorFenced, match=f"^books: another executor has claimed {ITEM.action_id} since$"):
+        record(work, refused(ITEM, "the row is gone"))
+    assert [kept[0] for kept in store.kept] == ["record_refusal"]
+    assert work.begun == {ITEM.action_id}
+
+
+def test_of_what_this_start_has_not_begun_it_keeps_no_refusal_and_audits_it(store: Store) -> None:
+    store.held = False
+    record(work_of(unclaimed={ITEM.action_id}), refused(ITEM, "another plan has it"))
+    assert store.kept == [audited("refused", action_id=str(ITEM.action_id), reason="another plan has it")]
+
+
+def test_what_is_recorded_is_begun_no_more(store: Store) -> None:
+    work = work_of(begun={ITEM.action_id, OTHER.action_id})
+    record(work, DONE)
+    assert work.begun == {OTHER.action_id}
+
+
+def test_what_this_start_has_begun_and_not_recorded_is_refused_once(store: Store) -> None:
+    work = work_of(begun={OTHER.action_id, ITEM.action_id})
+    refuse_begun(work, "acting was stopped")
+    said = {"executor": WORK_ID, "outcome": {"reason": "acting was stopped"}}
+    assert store.kept == [
+        ("record_refusal", ITEM.action_id, said),
+        audited("refused", action_id=str(ITEM.action_id), reason="acting was stopped"),
+        ("record_refusal", OTHER.action_id, said),
+        audited("refused", action_id=str(OTHER.action_id), reason="acting was stopped"),
+    ]
+    assert work.begun == set()
+
+
+def test_what_a_later_start_has_claimed_is_left_to_it(store: Store) -> None:
+    store.held = False
+    refuse_begun(work_of(begun={ITEM.action_id}), "acting was stopped")
+    assert [kept[0] for kept in store.kept] == ["record_refusal"]
+
+
+def test_actions_are_done_one_after_the_other_and_each_is_asked_for_kept_and_told(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    steps: list[tuple[str, Any]] = []
+    monkeypatch.setattr(ExecutionContext, "refuse_for_now", lambda _: order.append("may it be done"))
+
+    @contextmanager
+    def alone() -> Iterator[None]:
+        order.append("alone")
+        yield
+        order.append("no more")
+
+    def act(item: Any) -> ItemOutcome:
+        order.append(item.match_key)
+        return replace(DONE, action_id=item.action_id, match_key=item.match_key, fate=ActionResult.DONE)
+
+    outcomes = run_actions(work_of(steps), [ITEM, OTHER], act, alone=alone)
+    assert order == [
+        *("alone", "may it be done", "ev-1", "no more"),
+        *("alone", "may it be done", "ev-2", "no more"),
+    ]
+    assert [outcome.match_key for outcome in outcomes] == ["ev-1", "ev-2"]
+    assert steps == [("recorded", {"item": 1, "fate": "done"}), ("recorded", {"item": 2, "fate": "done"})]
+    assert [kept[0] for kept in store.kept] == ["record_done", "audit"] * 2
+    assert run_actions(work_of(), [], act) == ()
+
+
+def test_what_was_done_together_is_kept_and_told_one_by_one(store: Store) -> None:
+    steps: list[tuple[str, Any]] = []
+    record_each(work_of(steps), [DONE, replace(DONE, action_id=OTHER.action_id)])
+    assert [kept[1] for kept in store.kept[::2]] == [ITEM.action_id, OTHER.action_id]
+    assert steps == [("recorded", {"item": 1, "fate": "published"}), ("recorded", {"item": 2, "fate": "published"})]
+
+
+def test_what_may_not_be_done_any_more_says_why(store: Store) -> None:
+    store.outstanding = frozenset({ITEM.break_id})
+    assert work_of().why_not_now([ITEM, OTHER]) == {OTHER.action_id: NOT_OUTSTANDING}
+    stopped = work_of(stopped={ITEM.action_id: "the contract has changed"})
+    assert stopped.why_not_now([ITEM]) == {ITEM.action_id: "the contract has changed"}
+
+
+def test_a_start_that_a_later_one_has_claimed_from_goes_no_further(store: Store) -> None:
+    work_of().refuse_overtaken([ITEM, OTHER])
+    store.others = frozenset({OTHER.action_id})
+    with pytest.raises(ExecutorFenced, match=f"^books: another executor has claimed {OTHER.action_id} since$"):
+        work_of().refuse_overtaken([ITEM, OTHER])
+
+
+def test_an_outcome_is_told_to_machines_with_all_it_says() -> None:
+    told = {"action_id": str(ITEM.action_id), "match_key": "ev-1", "fate": "published", "place": PLACE, "reason": ""}
+    assert DONE.as_json() == told
+    refusal = {"fate": "refused", "place": None, "reason": "the row is gone"}
+    assert refused(ITEM, "the row is gone").as_json() == told | refusal
+
+
+@pytest.mark.parametrize(
+    ("effect", "verdict"),
+    [
+        (RepairEffect.HIDDEN, Verdict.INCONCLUSIVE),
+        (RepairEffect.HANDED_OVER, Verdict.INCONCLUSIVE),
+        (RepairEffect.CLEARED, Verdict.MATCHED),
+        *(
+            (effect, Verdict.BROKEN)
+            for effect in RepairEffect
+            if effect not in (RepairEffect.HIDDEN, RepairEffect.HANDED_OVER, RepairEffect.CLEARED)
+        ),
+    ],
+)
+def test_a_repair_is_whole_only_where_its_break_is_cleared(effect: RepairEffect, verdict: Verdict) -> None:
+    assert ItemCheck(match_key="ev-1", effect=effect, places=()).verdict is verdict
