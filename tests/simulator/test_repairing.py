@@ -450,6 +450,55 @@ def test_wherever_the_process_dies_the_next_start_publishes_each_event_once() ->
         assert (len(committed), lost.state(plan)) == (1, ActionState.DONE), asked[n - 1]
 
 
+def test_of_a_plan_that_has_begun_the_item_whose_row_has_changed_is_refused_and_the_rest_is_done() -> None:
+    lost = books(*TWO_LOST)
+    plan = lost.plan()
+    killed_at(lost, plan, "producer.begin")
+    lost.world.database.update("owner", int(plan.items[0].row_id), amount_minor=1)
+    lost.world.database.commit("owner")
+    changed = "the ledger row is gone, doubled or changed"
+    assert fates(lost.start(plan)) == [("refused", changed), ("published", ""), ("published", "")]
+    assert [len(lost.events(item.match_key)) for item in plan.items] == [0, 1, 1]
+    assert fates(lost.start(plan))[1:] == 2 * [("already_published", "")]
+
+
+def test_of_a_plan_that_has_begun_nothing_more_is_done_once_the_contract_forbids_it() -> None:
+    lost = books(*LOST)
+    plan = lost.plan()
+    killed_at(lost, plan, "producer.begin")
+    contract = lost.world.contract
+    assert contract.compensation is not None
+    none_at_all = contract.compensation.model_copy(update={"max_items": 0})
+    lost.world.contracts = (contract.model_copy(update={"compensation": none_at_all}),)
+    ((fate, reason),) = fates(lost.start(plan))
+    assert (fate, reason) == ("refused", "over the cap on the number of events")
+    assert lost.events(plan.items[0].match_key) == []
+
+
+def test_one_plan_that_is_under_way_leaves_its_items_out_of_the_next() -> None:
+    lost = books(*LOST)
+    plan = lost.plan()
+    killed_at(lost, plan, "producer.begin")
+    assert lost.plan(saved=False).items == ()
+    (left_out,) = lost.plan(saved=False).left_out
+    assert left_out.match_key == plan.items[0].match_key
+
+
+def test_a_plan_of_a_cut_without_a_verdict_is_refused() -> None:
+    lost = books(*LOST)
+    with pytest.raises(PlanRefused, match=r"^books: cut 9 has no verdict$"):
+        draw_plan.draw_plan(lost.store, lost.world.contract, lost.world, cut_n=9)  # type: ignore[arg-type]
+
+
+def test_a_plan_holds_what_the_runs_up_to_its_cut_have_found_and_nothing_later() -> None:
+    lost = books(*LOST)
+    drawn = [
+        draw_plan.draw_plan(lost.store, lost.world.contract, lost.world, cut_n=n).items  # type: ignore[arg-type]
+        for n in (1, 2)
+    ]
+    assert [len(items) for items in drawn] == [0, 1]
+
+
 def test_an_action_whose_progress_may_be_gone_with_its_topic_waits_for_a_person() -> None:
     lost = books(*LOST)
     plan = lost.plan()
