@@ -5,7 +5,7 @@ One file, since each test is one start of one protocol on the same few books.
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -30,6 +30,7 @@ from tests.simulator.standins import plan_functions, run_functions
 from tests.simulator.standins.executor import WorldProducer
 from tests.simulator.standins.seams import stand_ins
 from tests.simulator.world.batches import Record
+from tests.simulator.world.broker import PartitionLog
 from tests.simulator.world.config import Config
 from tests.simulator.world.contracts import TOPIC
 from tests.simulator.world.interleaving import Killed
@@ -497,6 +498,46 @@ def test_a_plan_holds_what_the_runs_up_to_its_cut_have_found_and_nothing_later()
         for n in (1, 2)
     ]
     assert [len(items) for items in drawn] == [0, 1]
+
+
+def committed_and_not_recorded(lost: Books) -> tuple[Plan, PartitionLog, int]:
+    """The process died once its transaction stood; with the event's log, and where the event is."""
+    plan = lost.plan()
+    killed_at(lost, plan, "producer.commit answered")
+    log = lost.world.broker.partitions[TopicPartition(topic=TOPIC, partition=1)]
+    return plan, log, log.end - 2
+
+
+def test_an_event_that_retention_has_taken_since_was_published_as_its_progress_says() -> None:
+    lost = books(*LOST)
+    plan, log, _ = committed_and_not_recorded(lost)
+    log.retain_from(log.end)
+    (outcome,) = lost.start(plan).outcomes
+    assert (outcome.fate, outcome.place) == (ActionResult.ALREADY_PUBLISHED, {"topic": TOPIC})
+    assert ("progress_read", {"published": 1}) in lost.steps
+    assert lost.state(plan) is ActionState.DONE
+
+
+def test_progress_of_an_event_that_the_whole_log_has_not_got_waits_for_a_person() -> None:
+    lost = books(*LOST)
+    plan, log, at = committed_and_not_recorded(lost)
+    log.truncate_to(at)
+    (outcome,) = lost.start(plan).outcomes
+    assert (outcome.fate, outcome.waits) == (ActionResult.REFUSED, True)
+    doubt = f"its progress says that it was published, and {TOPIC} has all events since and none of it"
+    assert doubt in outcome.reason
+    assert lost.events(plan.items[0].match_key) == []
+
+
+def test_what_the_store_has_as_done_is_done_though_neither_log_shows_it_any_more() -> None:
+    lost = books(*LOST)
+    plan = lost.plan()
+    (before,) = lost.start(plan).outcomes
+    log = lost.world.broker.partitions[TopicPartition(topic=TOPIC, partition=1)]
+    log.retain_from(log.end)
+    lost.world.broker.create_topic(PROGRESS.topic, 1)
+    (outcome,) = lost.start(plan).outcomes
+    assert outcome == replace(before, fate=ActionResult.ALREADY_PUBLISHED)
 
 
 def test_an_action_whose_progress_may_be_gone_with_its_topic_waits_for_a_person() -> None:
