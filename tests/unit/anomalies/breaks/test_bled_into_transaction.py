@@ -40,6 +40,15 @@ def test_a_bleed_names_the_marker_the_epochs_and_the_money() -> None:
     assert (found.amount_minor, found.currency) == (0, "")  # the literal record has no readable money
 
 
+def test_where_the_marker_was_not_found_no_place_is_named() -> None:
+    evidence = bled(event(11), row(1))
+    (part,) = evidence.census
+    (batch,) = part.bled
+    unfound = replace(part, bled=(replace(batch, marker_offset=None),))
+    (found,) = found_breaks(replace(evidence, census=(unfound,)))
+    assert "; a COMMIT of its next one" in found.story and found.evidence["marker_offset"] is None
+
+
 def test_where_not_all_that_bled_is_named_each_break_says_so() -> None:
     evidence = bled(event(11), row(1))
     (part,) = evidence.census

@@ -1,6 +1,7 @@
 """A business transaction whose legs are not all committed: torn when that is proven, and only then."""
 
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -16,7 +17,19 @@ from tallystick.model.run_result import RunResult
 from tallystick.model.verdict import Verdict
 from tests.unit.anomalies.builders import LEGS, ORIGINAL
 from tests.unit.anomalies.planted import Pair, PlantedCases
-from tests.unit.builders import IN_TOPIC, MINUTE, NOON, T2L, TOPIC, contract_of, deadlines_of, evidence_of, seen
+from tests.unit.builders import (
+    IN_TOPIC,
+    MINUTE,
+    NOON,
+    T2L,
+    TOPIC,
+    contract_of,
+    deadlines_of,
+    event,
+    evidence_of,
+    item_of,
+    seen,
+)
 from tests.unit.in_memory_books import Books, classes_of, doubts_of
 
 
@@ -311,3 +324,13 @@ def test_an_event_that_calls_its_leg_by_two_names_stands_for_neither_later() -> 
     assert (item.state, item.leg) == (ItemState.OPEN, "")
     (later,) = group_by_transaction((), [item])
     assert absent_legs(later, LEGS) == ["invoice", "payment"]
+
+
+def test_a_leg_is_overdue_from_the_moment_that_it_is_due_and_one_that_waited_has_its_own() -> None:
+    case = LegsCase(transaction_key="pay-1", seen={"payout": (1_000, "EUR", f"topic:{TOPIC}:0:11")})
+    due = NOON + MINUTE
+    assert judge_legs(case, deadlines_of(now_utc=due)) is MatchStatus.FOLLOWER_ABSENT
+    assert judge_legs(case, deadlines_of(now_utc=due - timedelta(microseconds=1))) is MatchStatus.WAITING
+    waited = replace(case, carried=item_of(event(11), due_utc=due + MINUTE))
+    assert judge_legs(waited, deadlines_of(now_utc=due)) is MatchStatus.WAITING
+    assert judge_legs(waited, deadlines_of(now_utc=due + MINUTE)) is MatchStatus.FOLLOWER_ABSENT
