@@ -47,3 +47,13 @@ def test_only_in_an_earlier_slice_does_it_matter_that_nobody_knows_whether_a_cut
 
 def test_the_slices_end_is_the_first_position_behind_the_horizon() -> None:
     assert [is_behind_horizon(ledger_row(xid), CUT.ledger_slice) for xid in (299, 300)] == [False, True]
+
+
+def test_a_row_says_which_one_it_takes_back_and_what_a_repair_of_ours_posted() -> None:
+    plain = {"transaction_id": 150}
+    assert locate_row(ledger_row(150), CUT.ledger_slice).detail == plain
+    back = replace(ledger_row(150), reverses="814")
+    assert locate_row(back, CUT.ledger_slice).detail == plain | {"reverses": "ledger:814"}
+    ours = replace(ledger_row(150), action_id="a-1")
+    said = {"action_id": "a-1", "amount_minor": 1, "currency": "EUR"}
+    assert locate_row(ours, CUT.ledger_slice).detail == plain | said

@@ -138,3 +138,16 @@ def test_on_a_topic_that_compacts_no_receipt_proves_a_loss(cluster_state: Cluste
     beside = seen(IN_TOPIC, RecordLocation.ABORTED, 13)
     lost, other = without_compacted([seen(IN_TOPIC, RecordLocation.LOST, 12), beside], cluster_state)
     assert (lost.place, other) == (place, beside)
+
+
+def test_what_a_topic_may_have_compacted_says_so_beside_all_that_was_seen() -> None:
+    (told,) = without_compacted(
+        [seen(IN_TOPIC, RecordLocation.LOST, 12, leader_epoch=4, stands_there="no record")], configured("compact")
+    )
+    assert told.detail == {"leader_epoch": 4, "stands_there": "the topic compacts"}
+
+
+def test_of_a_topic_that_was_no_part_of_the_books_when_they_began_a_loss_is_proven_all_the_same() -> None:
+    hit = locate_acked(RECEIPT, None, partitions=[partition_at()], first_topic_ids={})
+    assert hit is not None
+    assert hit.place is RecordLocation.LOST

@@ -80,3 +80,4 @@ def test_what_stood_before_the_baseline_was_read_by_nobody(log_start: int, cut_n
     found = loss_before_the_books(baseline, [partition_at(log_start=log_start)], cut_n=cut_n, windows=3)
     assert bool(found) is is_lost
     assert all(one.ledger_high_mark == ledger_at(100).high_mark for one in found)
+    assert all((one.cut_n, one.marked_at_utc) == (0, baseline.marked_at_utc) for one in found)
