@@ -156,7 +156,7 @@ def test_the_first_cut_has_its_verdict_at_once_and_counts_what_is_older_than_the
     assert (run.result.contract, run.result.cut_n, run.result.digest) == (NAME, 0, "baseline")
     (doubt,) = run.result.doubts
     assert (doubt.doubt, doubt.sentence[:38]) == (Doubt.BASELINE, "This is the contract's first cut: the ")
-    assert (run.result.figures.ledger_older_rows, dict(run.result.look_ups)) == (3, {})
+    assert (run.result.figures.ledger_older_rows, [*run.result.look_ups]) == (3, ["surroundings"])
     assert world.store.alerts == []
 
 
@@ -183,7 +183,7 @@ def test_no_slice_lies_before_the_one_whose_rows_are_counted_by_place(
     cut = cut_at(world, NOON + HOUR)
     run = run_functions.read_run(world.store, NAME, 0)
     assert run is not None
-    assert (asked, dict(run.result.look_ups)) == ([(cut.ledger_slice, 0)], {})
+    assert (asked, [*run.result.look_ups]) == ([(cut.ledger_slice, 0)], ["surroundings"])
 
 
 def test_a_first_cut_whose_process_was_killed_before_its_verdict_has_it_before_the_next_is_made(world: World) -> None:
