@@ -151,10 +151,17 @@ def files_of(folder: Path, *, copies: int) -> list[Path]:
 
 
 def _copies_of(path: Path) -> int:
-    """Return how many copies a file holds. Raises IndexIncomplete where it is not whole, or holds something else."""
+    """Return how many copies a file holds. Raises IndexIncomplete where it is not whole, or holds something else.
+
+    A row of each group is read here: where its footer is at odds with its schema, reading says so, and asking for the
+    group's bounds, as a look-up does, would end the process.
+    """
     try:
-        metadata = pq.read_metadata(path)
-        columns = metadata.schema.to_arrow_schema().names
+        with pq.ParquetFile(path) as opened:
+            metadata = opened.metadata
+            columns = metadata.schema.to_arrow_schema().names
+            for group in range(metadata.num_row_groups if INDEX_COLUMNS[0] in columns else 0):
+                next(opened.iter_batches(batch_size=1, row_groups=[group], columns=[INDEX_COLUMNS[0]]), None)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: of a column's name
         raise IndexIncomplete(f"{path}: expected a file of an index of keys, got none that can be read") from error
     if set(columns) != set(INDEX_COLUMNS):
