@@ -123,6 +123,35 @@ def test_an_oracle_misses_what_nobody_tells() -> None:
     assert "each wrong is told" in {one.clause for one in play.all()}
 
 
+def test_an_oracle_misses_a_row_that_is_gone_and_that_nobody_tells() -> None:
+    play = played(Config(slice_by="written_xid"), "window", "trade", "window", "delete", "window")
+    books, gone = play.world.contract, "books: row 1 of ev-1-payout was read and is gone, and nobody said so"
+    assert play.oracle.violations == [*play.oracle._gone_and_not_told(books)] == []
+    play.oracle.doubted["books"] = []
+    assert [*play.oracle._gone_and_not_told(books)] == [gone]
+
+
+@BOTH
+def test_a_host_whose_clock_is_off_is_told_and_changes_no_verdict(direction: str) -> None:
+    young = ("window", "trade", ("wait", 0, 3), "half_trade", "window", "window")
+    right = played(Config(direction=direction), *young)
+    for b, told in ((0, True), (1, False), (2, True)):
+        off = played(Config(direction=direction), ("host_clock", 0, b), *young)
+        assert (verdicts(off), off.oracle.violations) == (verdicts(right), [])
+        assert bool(off.reached["notice host_clock_off"]) is told
+
+
+@pytest.mark.parametrize("slice_by", ["written_xid", "jdbc"])
+def test_a_row_that_a_relay_updates_while_it_is_read_is_read_once(slice_by: str) -> None:
+    relay = [("touch", 4, n % 3, n) for n in range(1, 40)]
+    play = played(Config(slice_by=slice_by), "window", *(6 * ["trade"]), *relay, "window", "window")
+    assert play.oracle.violations == []
+    assert [row for row in play.world.truth.rows.values() if row.touched]
+    assert sum(row.result.figures.ledger_rows for row in play.world.store.of("books").verdicts.values()) == len(
+        play.world.truth.rows
+    ) - (3 if slice_by == "jdbc" else 0)
+
+
 def test_a_failure_is_shrunk_to_the_steps_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     def two_phantoms(self: Play) -> list[Violation]:
         names = [step.name for step in self.schedule.steps]
