@@ -43,6 +43,11 @@ class KeyFacts:
         return any(event.currency != row.currency for event, row in self._pairs())
 
     @property
+    def last_came(self) -> datetime:
+        """When the newest of its copies came, whatever was done to it since."""
+        return max(one.visible_at for one in self.copies if one.visible_at)
+
+    @property
     def last_change(self) -> datetime:
         """When the newest of it came, changed or went."""
         moments = [one.visible_at for one in (*self.events, *self.rows, *self.gone) if one.visible_at]
