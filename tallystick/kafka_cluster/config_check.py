@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from croniter import croniter
 
@@ -73,7 +74,7 @@ def posture(
             for topic in contract.topics
             for line in (
                 *_topic(topic, read.get(topic), horizon),
-                *_producers(contract.kafka.producers, topic, *_counts([one for one in census if one.topic == topic])),
+                *_producers(contract.kafka.producers, topic, _counts([one for one in census if one.topic == topic])),
             )
         ),
         *_transactions(broker, contract.settle_timeout, contract.partner_grace, longest_pause(contract)),
@@ -178,31 +179,35 @@ def _log(topic: str, read: TopicSettings | None, horizon: timedelta) -> Iterator
     )
 
 
-def _counts(census: Sequence[PartitionCensus]) -> tuple[int, int, int, int, int]:
-    """Return how many partitions were counted, and their records without a producer id, records outside a transaction,
-    fenced transactions, and transactions that ended.
-    """
-    return (
-        len(census),
-        sum(part.without_producer_id for part in census),
-        sum(part.plain for part in census),
-        sum(part.fencings for part in census),
-        sum(part.commit_markers + part.abort_markers for part in census),
+class _Counts(NamedTuple):
+    """What a topic's census tells of its producers. ended: transactions that were committed or aborted."""
+
+    partitions: int
+    without_producer_id: int
+    plain: int
+    fenced: int
+    ended: int
+
+
+def _counts(census: Sequence[PartitionCensus]) -> _Counts:
+    return _Counts(
+        partitions=len(census),
+        without_producer_id=sum(part.without_producer_id for part in census),
+        plain=sum(part.plain for part in census),
+        fenced=sum(part.fencings for part in census),
+        ended=sum(part.commit_markers + part.abort_markers for part in census),
     )
 
 
 @lru_cache(maxsize=1_000)
-def _producers(
-    declared: str, topic: str, partitions: int, without: int, plain: int, fenced: int, ended: int
-) -> tuple[PostureLine, ...]:
+def _producers(declared: str, topic: str, counts: _Counts) -> tuple[PostureLine, ...]:
     """Whether the records keep what the contract declares of its producers. Sources: KIP-98, KIP-360, KIP-890."""
-    return tuple(_producer_lines(declared, topic, partitions, without, plain, fenced, ended))
+    return tuple(_producer_lines(declared, topic, counts))
 
 
-def _producer_lines(
-    declared: str, topic: str, partitions: int, without: int, plain: int, fenced: int, ended: int
-) -> Iterator[PostureLine]:
-    counted = partitions > 0
+def _producer_lines(declared: str, topic: str, counts: _Counts) -> Iterator[PostureLine]:
+    counted, without, plain = counts.partitions > 0, counts.without_producer_id, counts.plain
+    fenced, ended = counts.fenced, counts.ended
     if declared != "any":
         yield _line(
             "records without a producer id",

@@ -2,6 +2,8 @@
 
 The only part of a run that is not a function of the cut alone, so it is stored with the verdict: judging the cut again
 reads it back instead of asking again.
+
+One file, since what is asked and the form in which its answers are stored have to say the same.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

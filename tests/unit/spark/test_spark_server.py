@@ -30,9 +30,9 @@ def write(folder: Path, server: SparkServer) -> None:
 
 
 def test_a_run_reads_with_the_server_of_its_artifacts(tmp_path: Path, server: SparkServer) -> None:
-    found = with_running_server({"HOME": "/home"}, tmp_path)
+    found = with_running_server({"LANG": "C"}, tmp_path)
     assert found == {
-        "HOME": "/home",
+        "LANG": "C",
         "SPARK_REMOTE": "sc://localhost:15002",
         "SPARK_CONNECT_AUTHENTICATE_TOKEN": "secret",
     }
@@ -46,7 +46,7 @@ def test_a_server_that_somebody_names_goes_before_it(tmp_path: Path) -> None:
 
 def test_one_of_another_python_is_left_alone(tmp_path: Path, server: SparkServer) -> None:
     """Its tasks would run with other packages than the client's."""
-    write(tmp_path, replace(server, python="/elsewhere/bin/python"))
+    write(tmp_path, replace(server, python="another python"))
     assert with_running_server({}, tmp_path) == {}
 
 
