@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from tallystick.model.offsets import TopicPartition
+from tallystick.model.offsets import OffsetRange, TopicPartition
 from tests.simulator.world.broker import Broker
 from tests.simulator.world.database import Database, Row
 
@@ -105,7 +105,9 @@ class Truth:
     """When, what kind of thing, where, up to or from which offset: retained, truncated, recreated, restored."""
     baseline_at: datetime | None = None
     gone_unread: bool = False
-    """Has retention taken, since the books began, what stood on the log then?"""
+    """Has retention taken, since the books began, what stood on the log then, be it a marker?"""
+    _stood: dict[TopicPartition, OffsetRange] = field(default_factory=dict)
+    """What stood on the log when the books began."""
     _events_of: dict[str, list[EventFact]] = field(default_factory=dict)
     _rows_of: dict[str, dict[int, None]] = field(default_factory=dict)
     """By match key: readable events, and ids of rows."""
@@ -113,15 +115,21 @@ class Truth:
     def books_begin(self, broker: Broker, now: datetime) -> None:
         """The baseline of the contract: what is gone by now, nobody will ever know of."""
         self.baseline_at = now
+        self._stood = {
+            place: OffsetRange(
+                topic=place.topic, partition=place.partition, kafka_offset_start=log.log_start, kafka_offset_end=log.end
+            )
+            for place, log in broker.partitions.items()
+        }
         for fact in self.events:
             fact.gone_before_books = not self.stands_on_log(fact, broker)
 
     def retained(self, broker: Broker) -> None:
         """Retention has taken something."""
-        began = self.baseline_at
-        self.gone_unread |= began is not None and any(
-            fact.written_at <= began and not fact.gone_before_books and not self.stands_on_log(fact, broker)
-            for fact in self.events
+        logs = broker.partitions
+        self.gone_unread |= any(
+            len(stood) and place in logs and logs[place].log_start > stood.kafka_offset_start
+            for place, stood in self._stood.items()
         )
 
     def stands_on_log(self, fact: EventFact, broker: Broker) -> bool:
