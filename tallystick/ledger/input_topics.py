@@ -37,6 +37,9 @@ class InputTopics:
     def read_snapshot(self) -> LedgerSnapshot:
         return _NOWHERE
 
+    def read_beginning(self) -> tuple[LedgerSnapshot, int | None]:
+        return _NOWHERE, None
+
     def fix(self, ledger_slice: LedgerSlice) -> LedgerSlice:
         return ledger_slice
 

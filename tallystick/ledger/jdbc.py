@@ -163,6 +163,11 @@ class JdbcLedger:
             return snapshot_behind(end, overlap=overlap * _MICROSECONDS, clock=_microseconds(now), system=system)
         return snapshot_behind(end, overlap=overlap, clock=None, system=system)
 
+    def read_beginning(self) -> tuple[LedgerSnapshot, int | None]:
+        """Read both one after the other: not every database reads twice at one moment."""
+        snapshot = self.read_snapshot()
+        return snapshot, self._rows_below(snapshot.low_mark)
+
     def fix(self, ledger_slice: LedgerSlice) -> LedgerSlice:
         return ledger_slice
 
@@ -183,8 +188,11 @@ class JdbcLedger:
         return None if first is None else self._position(first)
 
     def count_older_rows(self, ledger_slice: LedgerSlice) -> int | None:
-        """Count rows below the slice. A row without a value is in no slice, so it counts as one that came late."""
-        below = or_(self._order < self._bound(ledger_slice.position_start), self._order.is_(null()))
+        return self._rows_below(ledger_slice.position_start)
+
+    def _rows_below(self, position: int) -> int | None:
+        """Count rows below a position. A row without a value is in no slice, so it counts as one that came late."""
+        below = or_(self._order < self._bound(position), self._order.is_(null()))
         return self.connection.scalar(select(func.count()).select_from(self._table).where(below, self._pairs))
 
     def count_by_place(self, ledger_slice: LedgerSlice, *, cut_n: int) -> None:

@@ -145,6 +145,9 @@ class ParquetLedger:
             lsn="0/0",
         )
 
+    def read_beginning(self) -> tuple[LedgerSnapshot, int | None]:
+        return self.read_snapshot(), None
+
     def fix(self, ledger_slice: LedgerSlice) -> LedgerSlice:
         return fix_files(ledger_slice, earlier=self.stored_slices(), listed=self._list())
 

@@ -48,6 +48,18 @@ def read_ledger_snapshot(connection: psycopg.Connection) -> LedgerSnapshot:
     return snapshot
 
 
+def read_beginning(connection: psycopg.Connection, ledger: LedgerSection) -> tuple[LedgerSnapshot, int | None]:
+    """Read the horizon with which books begin, and count the rows below it, in one snapshot: a row that is updated
+    between two would be below the horizon of the first and in the count of neither. Raises LedgerIsStandby.
+    """
+    if ledger.slice_by == "written_xid":
+        return read_ledger_snapshot(connection), None
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        snapshot = read_ledger_snapshot(connection)
+        return snapshot, _older_rows(connection, ledger, xid_start=snapshot.low_mark)
+
+
 def read_horizon_holder(connection: psycopg.Connection, *, horizon: int) -> HorizonHolder | None:
     """Return the holder of the horizon: the open transaction of that very id; the first to begin may have a later one.
 
@@ -77,12 +89,17 @@ def count_older_rows(connection: psycopg.Connection, ledger: LedgerSection, *, x
         return None
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        xmax = connection.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint").fetchone()
-        assert xmax is not None
-        query = postgres_sql.older_rows_query(ledger, xid_start=xid_start, snapshot_xmax=max(xmax[0], xid_start))
-        count = connection.execute(query).fetchone()
-        assert count is not None
-        return int(count[0])
+        return _older_rows(connection, ledger, xid_start=xid_start)
+
+
+def _older_rows(connection: psycopg.Connection, ledger: LedgerSection, *, xid_start: int) -> int:
+    """Needs a transaction that keeps its snapshot."""
+    xmax = connection.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint").fetchone()
+    assert xmax is not None
+    query = postgres_sql.older_rows_query(ledger, xid_start=xid_start, snapshot_xmax=max(xmax[0], xid_start))
+    count = connection.execute(query).fetchone()
+    assert count is not None
+    return int(count[0])
 
 
 def count_by_place(
@@ -236,6 +253,9 @@ class PostgresLedger:
 
     def read_snapshot(self) -> LedgerSnapshot:
         return read_ledger_snapshot(self.connection)
+
+    def read_beginning(self) -> tuple[LedgerSnapshot, int | None]:
+        return read_beginning(self.connection, self.ledger)
 
     def fix(self, ledger_slice: LedgerSlice) -> LedgerSlice:
         return ledger_slice

@@ -95,6 +95,10 @@ class Ledger(Protocol):
         """Read the low mark (its horizon: how far it can be read now) and the high mark (above all written by now)."""
         ...
 
+    def read_beginning(self) -> tuple[LedgerSnapshot, int | None]:
+        """Read the snapshot with which books begin, and what `count_older_rows` counts below it at that very moment."""
+        ...
+
     def fix(self, ledger_slice: LedgerSlice) -> LedgerSlice:
         """Return the slice with what it holds, where positions alone do not say it. Asked once, when a cut is made."""
         ...

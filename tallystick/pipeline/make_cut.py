@@ -72,7 +72,7 @@ def resolve_cut(
     require_same_books(engine, contract)
     unfinished = open_cut(engine, contract.name)
     if unfinished is not None and unfinished.is_baseline:
-        _close_baseline(engine, contract, connections, unfinished)
+        _close_left_baseline(engine, contract, connections, unfinished)
     stored = find_cut(engine, contract.name, window_start_utc=window_start_utc, window_end_utc=window_end_utc)
     if stored is not None:
         return stored
@@ -83,8 +83,10 @@ def resolve_cut(
         sides.ledger.describe()
         if contract.kafka.stray_topics:
             read_topic_snapshot(sides.admin, contract.kafka.stray_topics)  # one that is not there is refused here
-        partitions, ledger = sides.read_marks()
-        if previous is not None:
+        if previous is None:
+            partitions, (ledger, older_rows) = sides.read_beginning()
+        else:
+            (partitions, ledger), older_rows = sides.read_marks(), None
             refuse_too_wide(contract.ledger, previous, ledger)
         taken = sample_of(partitions, ledger, at_utc=now_utc)
         append_sample(engine, contract.name, taken)
@@ -110,7 +112,7 @@ def resolve_cut(
     )
     save_cut(engine, contract, cut, scheduler_run_id=scheduler_run_id)
     if cut.is_baseline:
-        _close_baseline(engine, contract, connections, cut)
+        _close_baseline(engine, contract, connections, cut, older_rows=older_rows)
     return cut
 
 
@@ -211,10 +213,27 @@ def refuse_too_wide(ledger: LedgerSection, previous: Cut, now: LedgerSnapshot) -
         )
 
 
-def _close_baseline(engine: Engine, contract: Contract, connections: Connections, cut: Cut) -> None:
+def _close_left_baseline(engine: Engine, contract: Contract, connections: Connections, cut: Cut) -> None:
+    """Close a baseline that was stored by an attempt that ended there. What it counted of older rows is gone, and a row
+    may have been updated since: those of the next slices may be older than the books.
+    """
+    with open_both_sides(engine, contract, connections) as sides:
+        older_rows = sides.ledger.count_older_rows(cut.ledger_slice)
+        moved_below = 0 if older_rows is None else sides.ledger.read_snapshot().high_mark
+    _close_baseline(engine, contract, connections, cut, older_rows=older_rows, rows_moved_below=moved_below)
+
+
+def _close_baseline(
+    engine: Engine,
+    contract: Contract,
+    connections: Connections,
+    cut: Cut,
+    *,
+    older_rows: int | None,
+    rows_moved_below: int = 0,
+) -> None:
     """Store the baseline's own verdict. Quietly the same when it is there already."""
     with open_both_sides(engine, contract, connections) as sides:
-        older = sides.ledger.count_older_rows(cut.ledger_slice)
         earlier = sides.ledger.count_by_place(cut.ledger_slice, cut_n=cut.n)
         around = ClusterState(anchors=read_below_baseline(sides.clusters(), cut))
     sentence = "This is the contract's first cut: the books begin here; what lies before it is not decidable."
@@ -226,8 +245,9 @@ def _close_baseline(engine: Engine, contract: Contract, connections: Connections
         look_ups={
             "surroundings": CLUSTER_STATE.dump_python(around, mode="json", by_alias=True),
             **({"earlier_rows": earlier.to_json()} if earlier else {}),
+            **({"rows_moved_below": rows_moved_below} if rows_moved_below else {}),
         },
-        ledger_older_rows=older,
+        ledger_older_rows=older_rows,
     )
     attempt = claim_attempt(engine, contract.name, cut.n)
     commit_run(engine, result, attempt=attempt, alerts=())

@@ -1,9 +1,10 @@
 """Look at both sides once: take a sample, store it, and say whether the window has settled."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 
 from kafka.admin import KafkaAdminClient
 from sqlalchemy import Engine
@@ -26,6 +27,8 @@ from tallystick.pipeline.window_order import refuse_not_over
 from tallystick.store.runs.contract_store import require_same_books
 from tallystick.store.runs.sample_store import append_sample, read_samples
 
+_Read = TypeVar("_Read")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sources:
@@ -38,12 +41,20 @@ class Sources:
     """Of the connections to both."""
 
     def read_marks(self) -> tuple[tuple[PartitionSnapshot, ...], LedgerSnapshot]:
+        """Read how far both sides can be read now."""
+        return self._read_both(self.ledger.read_snapshot)
+
+    def read_beginning(self) -> tuple[tuple[PartitionSnapshot, ...], tuple[LedgerSnapshot, int | None]]:
+        """Read the same where books begin; beside the ledger's snapshot, how many rows are older than the books."""
+        return self._read_both(self.ledger.read_beginning)
+
+    def _read_both(self, read_ledger: Callable[[], _Read]) -> tuple[tuple[PartitionSnapshot, ...], _Read]:
         """The side that is written first is read last, so that the second cannot be ahead of it."""
         if self.contract.direction is Direction.TOPIC_TO_LEDGER:
-            snapshot = self.ledger.read_snapshot()
-            return self.read_partitions(), snapshot
+            read = read_ledger()
+            return self.read_partitions(), read
         partitions = self.read_partitions()
-        return partitions, self.ledger.read_snapshot()
+        return partitions, read_ledger()
 
     def read_partitions(self) -> tuple[PartitionSnapshot, ...]:
         """All partitions that a cut reads, the input's last. Raises TopicNotFound, BrokerUnreachable."""

@@ -54,13 +54,6 @@ KNOWN: tuple[Known, ...] = (
         lambda found: "a run said that partners may be lost" in found.sentence and "follower twice" in found.sentence,
     ),
     Known(
-        "by xmin never produced, where the row was touched between the baseline's horizon and its count of older rows",
-        "The count that tells later runs how many rows are older than the books is asked for after the horizon was "
-        "read, in a snapshot of its own. A row that is touched in between is in neither: no later count misses it. "
-        "Both would have to be read in one transaction, also where a baseline is closed by a second attempt.",
-        lambda found: "its row was touched while the books began" in found.sentence,
-    ),
-    Known(
         "torn, where the whole transaction is older than the books and has expired",
         "What was whole before the baseline nobody has judged, so that one leg that comes again looks like a torn one "
         "once the log has forgotten the others. To call none torn that may be one of these would be to call none torn "

@@ -291,3 +291,18 @@ def test_an_event_that_the_baseline_could_not_read_is_no_duplicate_of_its_row_s_
         *(("fall_behind", 0, 9), ("trade", 5, 1), "window", ("redeliver", 1, 4), "window"),
     )
     assert outstanding(played) == ["duplicate_in_ledger"]
+
+
+@pytest.mark.parametrize(
+    ("step", "told"), [(("touch", 4, 1, 13), ["ledger_rewritten", "vacuous_run"]), (("wait", 0, 0), [])]
+)
+def test_a_row_that_is_updated_while_the_books_begin_is_missed_by_the_count_of_older_rows(
+    step: object, told: list[str]
+) -> None:
+    """Its horizon and this count are read at one moment. Its event has expired when a run asks for it."""
+    played = play(
+        Config(direction="ledger_to_topic", carrier_mode="at_least", contracts=2),
+        *(("trade", 5, 10), step, "window", ("retain", 2, 3, 41), "window"),
+    )
+    assert doubts(played, upto=1) == [told]
+    assert outstanding(played) == []

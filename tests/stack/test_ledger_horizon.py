@@ -11,8 +11,9 @@ import psycopg
 import pytest
 
 from lab.servers.stack import LabStack
+from tallystick.ledger import postgres
 from tallystick.ledger.postgres import PostgresLedger, count_older_rows, read_horizon_holder, read_ledger_snapshot
-from tallystick.model.cut import LedgerSlice
+from tallystick.model.cut import LedgerSlice, LedgerSnapshot
 
 from .ledger_table import Slices, Table, table
 
@@ -174,6 +175,25 @@ def test_the_count_of_older_rows_tells_a_rewritten_row_from_a_moved_one(table: T
     after = count_older_rows(table.reader, table.by_xmin, xid_start=slice_start)
     assert before == 3
     assert (after != before) is fires
+
+
+def test_where_the_books_begin_an_update_between_the_horizon_and_the_count_is_missed_later(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The row lies below the horizon, and so is counted; a count of its own, asked after the update, has lost it."""
+    table.run(f"INSERT INTO {table.name} (event_id) VALUES ('older'), ('touched')")
+    read = postgres.read_ledger_snapshot
+
+    def read_and_update(reader: psycopg.Connection) -> LedgerSnapshot:
+        snapshot = read(reader)
+        table.run(f"UPDATE {table.name} SET leg = 'x' WHERE event_id = 'touched'")
+        return snapshot
+
+    monkeypatch.setattr(postgres, "read_ledger_snapshot", read_and_update)
+    snapshot, older_rows = PostgresLedger(connection=table.reader, ledger=table.by_xmin).read_beginning()
+    assert older_rows == 2
+    assert count_older_rows(table.reader, table.by_xmin, xid_start=snapshot.low_mark) == 1
+    assert PostgresLedger(connection=table.reader, ledger=table.by_written_xid).read_beginning()[1] is None
 
 
 def test_a_row_that_is_updated_stays_in_its_slice_by_written_xid(table: Table) -> None:

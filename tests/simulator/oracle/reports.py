@@ -83,9 +83,7 @@ def why_not_so(found: Break, truth: Truth, config: Config, *, run_began: datetim
             return None
         if name.startswith("duplicate_in_ledger") and _changed_beside_a_repair(found, truth):
             return None
-        begun = [at for row in truth.rows_of(found.match_key) for at in row.touched if at == truth.baseline_at]
-        about = ", and its row was touched while the books began" if begun else ""
-        return f"{found.break_class} of {found.match_key}: {told(after)}{about}"
+        return f"{found.break_class} of {found.match_key}: {told(after)}"
     if name.startswith("missing") and before.copies:
         first = min((one.visible_at for one in before.copies if one.visible_at), default=None)
         if first is not None and run_began - first < grace:

@@ -53,6 +53,12 @@ class WorldLedger:
         self.point.reached("ledger.read_snapshot")
         return self.database.read_snapshot()
 
+    def read_beginning(self) -> tuple[LedgerSnapshot, int | None]:
+        """Both at one moment, as one transaction of PostgreSQL reads them."""
+        self.point.reached("ledger.read_beginning")
+        snapshot = self.database.read_snapshot()
+        return snapshot, self._older_rows(snapshot.low_mark)
+
     def fix(self, ledger_slice: LedgerSlice) -> LedgerSlice:
         return ledger_slice
 
@@ -76,10 +82,13 @@ class WorldLedger:
 
     def count_older_rows(self, ledger_slice: LedgerSlice) -> int | None:
         self.point.reached("ledger.count_older_rows")
+        return self._older_rows(ledger_slice.position_start)
+
+    def _older_rows(self, start: int) -> int | None:
         if self.ledger.slice_by == "written_xid":
             return None
-        upper = max(self.database.latest_ended + 1, ledger_slice.position_start)
-        return sum(not ledger_slice.position_start <= row.xid < upper for row in self._now())
+        upper = max(self.database.latest_ended + 1, start)
+        return sum(not start <= row.xid < upper for row in self._now())
 
     def sum_of_positions(self, *, below: int) -> int | None:
         return None
@@ -246,12 +255,20 @@ class WorldJdbcLedger(WorldLedger):
         end = max(self.database.rows, default=-1) + 1
         return snapshot_behind(end, overlap=self.ledger.overlap or 0, clock=None, system="sqlite")
 
+    def read_beginning(self) -> tuple[LedgerSnapshot, int | None]:
+        snapshot = self.read_snapshot()
+        self.point.reached("ledger.count_older_rows")
+        return snapshot, self._older_rows(snapshot.low_mark)
+
     def holder(self, *, horizon: int) -> HorizonHolder | None:
         return HorizonHolder(position=horizon, holder=f"the overlap of {self.ledger.overlap_text}", since=None)
 
     def count_older_rows(self, ledger_slice: LedgerSlice) -> int | None:
         self.point.reached("ledger.count_older_rows")
-        return sum(row.row_id < ledger_slice.position_start for row in self._now())
+        return self._older_rows(ledger_slice.position_start)
+
+    def _older_rows(self, start: int) -> int | None:
+        return sum(row.row_id < start for row in self._now())
 
     def sum_of_positions(self, *, below: int) -> int | None:
         return _sum_of(row for row in self._now() if row.row_id < below)
