@@ -345,7 +345,11 @@ def _judge_follower(
 ) -> UnmatchedItem:
     places = case.places(other_side(copy.side))
     due = deadlines.due(copy) <= deadlines.now_utc  # until then the first waits too, and would repeat this one
-    only_one = RecordLocation.BEFORE_BASELINE in places or (due and _one_stands_unread(case, other_side(copy.side)))
+    only_one = (
+        RecordLocation.BEFORE_BASELINE in places
+        or (due and _only_one_stands(case, other_side(copy.side), RecordLocation.UNREAD))
+        or _is_beside_the_row_of_one_event(case, copy, deadlines)
+    )
     taken = key_was_paired or (only_one and copy is not first)
     if copy is first and copy.carried is not None and not case.places(copy.side) & _READ_BEFORE:
         taken = False  # it waited while its key was read, and nothing else is there that it could repeat
@@ -364,12 +368,23 @@ def _judge_follower(
     return _judge_absence(case, copy, MatchStatus.ORIGIN_ABSENT, deadlines)
 
 
-def _one_stands_unread(case: MatchGroup, side: ItemSide) -> bool:
-    """Return whether nobody has read the key's only copy on that side: it has one follower, whichever that is."""
+def _is_beside_the_row_of_one_event(case: MatchGroup, row: Entry, deadlines: Deadlines) -> bool:
+    """Return whether the key has one event, which an earlier cut has read: an UPDATE may have written its row anew, but
+    no second one.
+    """
+    return (
+        row.side is ItemSide.LEDGER
+        and _only_one_stands(case, ItemSide.TOPIC, RecordLocation.EARLIER_SLICE)
+        and not _event_may_have_expired(row, deadlines)
+    )
+
+
+def _only_one_stands(case: MatchGroup, side: ItemSide, place: RecordLocation) -> bool:
+    """Return whether the key's only copy on that side stands there: it has one follower, whichever that is."""
     known = {copy.item_id for copy in case.copies}
     there = [seen for seen in case.lookup_hits if seen.side is side and seen.place in _STANDING]
     others = [seen.place for seen in there if seen.item_id not in known and not seen.detail.get("reverses")]
-    return others == [RecordLocation.UNREAD]
+    return others == [place]
 
 
 def _waited_beyond_the_cut(event: Entry) -> bool:

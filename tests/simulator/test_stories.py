@@ -306,3 +306,18 @@ def test_a_row_that_is_updated_while_the_books_begin_is_missed_by_the_count_of_o
     )
     assert doubts(played, upto=1) == [told]
     assert outstanding(played) == []
+
+
+@pytest.mark.parametrize(
+    ("late", "told"), [(("carry", "commit_second"), ["duplicate_in_ledger"]), (("lose",), [])], ids=["late", "never"]
+)
+def test_beside_a_row_that_was_touched_after_a_cut_had_read_it_another_row_of_its_event_is_one_too_many(
+    late: tuple[str, ...], told: list[str]
+) -> None:
+    """The first was written by hand. Either may be that one, written anew; both cannot."""
+    played = play(
+        Config(carrier_mode="at_most"),
+        *("window", "half_trade", "window", "window", "by_hand", "window", ("touch", 4, 2, 9), "window"),
+        *(*late, "window", "window"),
+    )
+    assert outstanding(played) == told
