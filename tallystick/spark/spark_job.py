@@ -67,16 +67,19 @@ def submit_argv(cuts: Iterable[tuple[Path, int]], *, reread: bool, environment: 
     ]
     if environment.get(REMOTE_VARIABLE):
         return [sys.executable, "-m", _APP, *asked]
-    settings = spark_settings(environment)
+    return [*submit_with(spark_settings(environment), environment), str(find_app()), *asked]
+
+
+def submit_with(settings: Mapping[str, str], environment: Mapping[str, str], *options: str) -> list[str]:
+    """Return the command line of spark-submit up to what it runs. Raises SparkNotReady."""
     return [
-        str(spark_submit()),
+        str(_spark_submit()),
+        *options,
         "--master",
         environment.get("TALLYSTICK_SPARK_MASTER") or "local[*]",
         "--jars",
         ",".join(str(jar) for jar in find_jars(environment)),
         *(part for name, value in sorted(settings.items()) for part in ("--conf", f"{name}={value}")),
-        str(find_app()),
-        *asked,
     ]
 
 
@@ -87,6 +90,13 @@ def spark_settings(environment: Mapping[str, str], *, java_options: str = "") ->
     """
     return {
         "spark.driver.defaultJavaOptions": f"{JAVA_OPTIONS} {java_options}".rstrip(),
+        **lasting_settings(environment),
+    }
+
+
+def lasting_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the same without Java's options for a driver that ends soon. Raises SparkNotReady."""
+    return {
         "spark.ui.enabled": "false",
         "spark.driver.memory": "2g",
         "spark.sql.session.timeZone": "UTC",
@@ -192,7 +202,7 @@ def _own_settings(environment: Mapping[str, str]) -> dict[str, str]:
     return {str(name): str(value) for name, value in settings.items()}
 
 
-def spark_submit() -> Path:
+def _spark_submit() -> Path:
     path = Path(sys.executable).parent / "spark-submit"
     if not path.is_file():
         raise SparkNotReady(f"{path}: not there; expected spark-submit beside this Python, from the package pyspark")

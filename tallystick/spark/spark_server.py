@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -23,10 +23,9 @@ from tallystick.model.errors import TallystickError
 from tallystick.spark.spark_job import (
     REMOTE_VARIABLE,
     TOKEN_VARIABLE,
-    find_jars,
     last_words,
-    spark_settings,
-    spark_submit,
+    lasting_settings,
+    submit_with,
 )
 
 _SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -74,9 +73,7 @@ class SparkServer:
         return {REMOTE_VARIABLE: self.remote, TOKEN_VARIABLE: self.token}
 
 
-def start_server(
-    folder: Path, *, environment: Mapping[str, str], on_wait: Callable[[float], None] = time.sleep
-) -> SparkServer:
+def start_server(folder: Path, *, environment: Mapping[str, str]) -> SparkServer:
     """Start a server and return once it answers. folder: of the artifacts.
 
     Raises SparkServerRuns, SparkServerNotStarted, SparkNotReady.
@@ -98,7 +95,7 @@ def start_server(
             start_new_session=True,
         )
     try:
-        _wait_until_answers(process, port, log, on_wait)
+        _wait_until_answers(process, port, log)
     except BaseException:
         _end(psutil.Process(process.pid))
         raise
@@ -150,30 +147,16 @@ def _state(folder: Path) -> Path:
 
 
 def _argv(port: int, environment: Mapping[str, str]) -> list[str]:
-    settings = {
-        name: value
-        for name, value in spark_settings(environment).items()
-        if name != "spark.driver.defaultJavaOptions"  # those are for a JVM that ends soon
-    }
-    settings |= {
+    settings = lasting_settings(environment) | {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
     }
-    return [
-        str(spark_submit()),
-        *("--class", _SERVER_CLASS, "--name", "tallystick"),
-        *("--master", environment.get("TALLYSTICK_SPARK_MASTER") or "local[*]"),
-        *("--jars", ",".join(map(str, find_jars(environment)))),
-        *(part for name, value in sorted(settings.items()) for part in ("--conf", f"{name}={value}")),
-        "spark-internal",
-    ]
+    return [*submit_with(settings, environment, "--class", _SERVER_CLASS, "--name", "tallystick"), "spark-internal"]
 
 
-def _wait_until_answers(
-    process: "subprocess.Popen[bytes]", port: int, log: Path, on_wait: Callable[[float], None]
-) -> None:
+def _wait_until_answers(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
     deadline = time.monotonic() + _START_SECONDS_MAX
     while not _answers(port):
         if (code := process.poll()) is not None:
@@ -184,7 +167,7 @@ def _wait_until_answers(
             raise SparkServerNotStarted(
                 f"the Spark server does not answer after {_START_SECONDS_MAX:.0f} s; its log is {log}"
             )
-        on_wait(_LOOK_AGAIN_SECONDS)
+        time.sleep(_LOOK_AGAIN_SECONDS)
 
 
 def _answers(port: int) -> bool:

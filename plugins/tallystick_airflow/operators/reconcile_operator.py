@@ -1,7 +1,7 @@
 """Judges one cut in Spark: submits the app, or runs it as the client of a Spark Connect server that lives already."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +10,13 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from tallystick.connections.connections import connections_from_environment, store_dsn
+from tallystick.connections.connections import Connections, connections_from_environment, store_dsn
 from tallystick.contract.contract import Contract
 from tallystick.spark.spark_job import REMOTE_VARIABLE, SparkNotReady, find_app, find_jars, spark_settings
 from tallystick_airflow.connections import (
     SPARK_CONNECTION,
     SparkWay,
     check_spark_connection,
-    read_connections,
     read_spark_environment,
 )
 from tallystick_airflow.lineage import lineage_of
@@ -86,9 +85,7 @@ class ReconcileOperator(SparkSubmitOperator):
         if self.env_vars is None:
             return lineage_of(read=(), written=())
         contract = read_contract_file(self.contract_file)
-        connections = connections_from_environment(
-            kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection, environment=self.env_vars
-        )
+        connections = _connections_in(self.env_vars, contract)
         return lineage_of(
             read=[*topic_side(contract, connections), *ledger_side(contract, connections)],
             written=store_tables(store_dsn(self.env_vars)),
@@ -96,9 +93,9 @@ class ReconcileOperator(SparkSubmitOperator):
 
     def _judge(self, context: Context, contract: Contract, cut_n: int) -> "StoredRun":
         way = check_spark_connection(SPARK_CONNECTION)
-        self.env_vars = read_spark_environment(contract)
+        self.env_vars = environment = read_spark_environment(contract)
         if way is SparkWay.CLIENT:
-            self._judge_as_client(contract, cut_n)
+            self._judge_as_client(contract, _connections_in(environment, contract), cut_n)
         else:
             self._submit(context)
         run = _stored_run(contract.name, cut_n)
@@ -114,7 +111,7 @@ class ReconcileOperator(SparkSubmitOperator):
             raise AirflowFailException(str(fault)) from None
         super().execute(context)
 
-    def _judge_as_client(self, contract: Contract, cut_n: int) -> None:
+    def _judge_as_client(self, contract: Contract, connections: Connections, cut_n: int) -> None:
         """Run the app here. What it asks the environment for, only this task's process has."""
         from tallystick_spark.reconcile_app import judge_stored  # PySpark and Arrow: not while parsing
         from tallystick_spark.session import SparkServerRefused
@@ -122,9 +119,15 @@ class ReconcileOperator(SparkSubmitOperator):
         os.environ[REMOTE_VARIABLE] = SparkConnectHook(SPARK_CONNECTION).get_connection_url()
         with open_verdict_store() as engine:
             try:
-                judge_stored(engine, contract, read_connections(contract), cut_n)
+                judge_stored(engine, contract, connections, cut_n)
             except SparkServerRefused as fault:
                 raise AirflowFailException(str(fault)) from None
+
+
+def _connections_in(environment: Mapping[str, str], contract: Contract) -> Connections:
+    return connections_from_environment(
+        kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection, environment=environment
+    )
 
 
 def _stored_run(contract_name: str, cut_n: int) -> "StoredRun | None":

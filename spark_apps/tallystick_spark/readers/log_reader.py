@@ -105,8 +105,7 @@ class LogTopic:
     """One cut's events, read from the log itself: a scan's TopicSide.
 
     slices: of the contract's topics, whether anything is in them or not. sample: what is counted by itself, for Kafka's
-    own client to read again; at most one range of a partition.
-    index: where the keys go.
+    own client to read again; at most one range of a partition. index: where the keys go.
     """
 
     spark: SparkSession
