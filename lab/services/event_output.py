@@ -44,7 +44,8 @@ class EventOutput:
     def open(self) -> None:
         """Take over the transactional id: ends what a predecessor left open, and fences it. No-op in other modes."""
         if self._transactional:
-            _repeat_while_retriable(lambda: self._producer.init_transactions(_TIMEOUT_SECONDS))
+            with _never_stuck():
+                _repeat_while_retriable(lambda: self._producer.init_transactions(_TIMEOUT_SECONDS))
 
     def begin(self) -> None:
         self._producer.begin_transaction()

@@ -18,7 +18,7 @@ from typing import Any
 from lab.servers import process
 from lab.services.service_protocol import FENCED_EXIT, STUCK_EXIT, ServiceSettings
 
-_PATIENCE_SECONDS = 60.0
+_PATIENCE_SECONDS = 120.0  # of a busy machine; a coordinator that died takes its time too
 _STOP_SECONDS = 15.0
 
 Armed = tuple[str, str]  # (barrier, subject)
