@@ -28,6 +28,7 @@ from tallystick.ledger.protocol import (
     LedgerRow,
     LedgerUnreachable,
 )
+from tallystick.ledger.unread_rows import UnreadRows
 from tallystick.model.cut import FileChange, LedgerFile, LedgerSlice, LedgerSnapshot
 
 if TYPE_CHECKING:
@@ -164,6 +165,9 @@ class ParquetLedger:
         return at if at < end else None
 
     def count_older_rows(self, ledger_slice: LedgerSlice) -> int | None:
+        return None
+
+    def count_unread(self, ledger_slice: LedgerSlice, *, below: int, before: UnreadRows | None) -> None:
         return None
 
     def count_by_place(self, ledger_slice: LedgerSlice, *, cut_n: int) -> None:

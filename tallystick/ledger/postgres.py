@@ -30,6 +30,7 @@ from tallystick.ledger.protocol import (
     LedgerDescription,
     LedgerRow,
 )
+from tallystick.ledger.unread_rows import UnreadCount, UnreadRows
 from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
 
 
@@ -100,6 +101,34 @@ def _older_rows(connection: psycopg.Connection, ledger: LedgerSection, *, xid_st
     count = connection.execute(query).fetchone()
     assert count is not None
     return int(count[0])
+
+
+def count_unread(
+    connection: psycopg.Connection,
+    ledger: LedgerSection,
+    ledger_slice: LedgerSlice,
+    *,
+    below: int,
+    before: UnreadRows | None,
+) -> UnreadCount | None:
+    """Count the rows that no cut has read, in one snapshot; None where the slicing column makes that needless."""
+    if ledger.slice_by == "written_xid":
+        return None
+    query = postgres_sql.unread_rows_query(
+        ledger,
+        xid_start=ledger_slice.position_start,
+        xid_end=ledger_slice.position_end,
+        below=below,
+        snapshot=before.snapshot if before else None,
+    )
+    with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        now = cursor.execute(
+            "SELECT s::text AS snapshot, pg_snapshot_xmax(s)::text::bigint AS snapshot_end FROM pg_current_snapshot() s"
+        ).fetchone()
+        counted = cursor.execute(query).fetchone()
+    assert now is not None and counted is not None
+    return UnreadCount(**now, **counted)
 
 
 def count_by_place(
@@ -271,6 +300,9 @@ class PostgresLedger:
 
     def count_older_rows(self, ledger_slice: LedgerSlice) -> int | None:
         return count_older_rows(self.connection, self.ledger, xid_start=ledger_slice.position_start)
+
+    def count_unread(self, ledger_slice: LedgerSlice, *, below: int, before: UnreadRows | None) -> UnreadCount | None:
+        return count_unread(self.connection, self.ledger, ledger_slice, below=below, before=before)
 
     def sum_of_positions(self, *, below: int) -> None:
         return None

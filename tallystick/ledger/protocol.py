@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Protocol
 
 from tallystick.ledger.earlier_rows import EarlierRows
+from tallystick.ledger.unread_rows import UnreadCount, UnreadRows
 from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
 from tallystick.model.errors import TallystickError
 
@@ -117,6 +118,12 @@ class Ledger(Protocol):
 
     def count_older_rows(self, ledger_slice: LedgerSlice) -> int | None:
         """Count rows below the slice, now; None where nothing can come, go or change there unseen."""
+        ...
+
+    def count_unread(self, ledger_slice: LedgerSlice, *, below: int, before: UnreadRows | None) -> UnreadCount | None:
+        """Count what no cut has read, behind where the slice starts, below a mark and in all, and how much of what was
+        counted before is there still; None where a row does not move.
+        """
         ...
 
     def count_by_place(self, ledger_slice: LedgerSlice, *, cut_n: int) -> EarlierRows | None:

@@ -22,6 +22,7 @@ from tallystick.kafka_log.search import Wanted, find_records
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.ledger.earlier_rows import EarlierRows
 from tallystick.ledger.key_index import ReadableIndexes
+from tallystick.ledger.unread_rows import UnreadRows, moved_on
 from tallystick.matching.closed_cut import losses_of_closed, pairs_beside_closed, unread_where_closed
 from tallystick.matching.ledger_horizon import locate_row
 from tallystick.matching.match_case import LookupHit, MatchGroup, RecordLocation
@@ -65,6 +66,8 @@ class LookUps:
     """Did the topics still hold the event of every row? A row from before the books may be older than its topic."""
     rows_moved_below: int = 0
     """Above every id of a row that the guard of older rows has found moved, up to this run; 0: none."""
+    unread_rows: UnreadRows | None = None
+    """Of the rows below that, those that lie behind the slice; None: none does, or nobody counted."""
     rows_may_be_older: bool = False
     """May rows of the slice have been written anew, so that an earlier cut read them and their events?"""
     lost_before_the_books: tuple[Loss, ...] = ()
@@ -89,6 +92,7 @@ class LookUps:
             "older_rows": self.older_rows,
             "log_is_whole": self.log_is_whole,
             "rows_moved_below": self.rows_moved_below,
+            "unread_rows": self.unread_rows.to_json() if self.unread_rows else None,
             "rows_may_be_older": self.rows_may_be_older,
             "lost_before_the_books": _LOSSES.dump_python(self.lost_before_the_books, mode="json", by_alias=True)
             if self.lost_before_the_books
@@ -114,6 +118,7 @@ class LookUps:
             older_rows=document["older_rows"],
             log_is_whole=document.get("log_is_whole", True),
             rows_moved_below=document.get("rows_moved_below", 0),
+            unread_rows=UnreadRows(**document["unread_rows"]) if document.get("unread_rows") else None,
             rows_may_be_older=document.get("rows_may_be_older", True),
             lost_before_the_books=_LOSSES.validate_python(document.get("lost_before_the_books", ())),
             legs_lost_within=document.get("legs_lost_within"),
@@ -170,7 +175,7 @@ def look_up(sides: Sources, cut: Cut, past: RunHistory, asked: Questions, at_han
     inputs = tuple(part for part in everywhere if part.topic in contract.input_topics)
     by_key, by_transaction = _lookup_hits(sides, cut, past, asked, at_hand, partitions=partitions, inputs=inputs)
     older_rows = sides.ledger.count_older_rows(cut.ledger_slice)
-    rows_moved_below = _rows_moved_below(sides, cut, past, older_rows)
+    rows_moved_below, unread_rows = _moved_rows(sides, cut, past, older_rows)
     return LookUps(
         topic_settled_until_utc=topic_settled_until([one.of_topics(contract.topics) for one in samples], partitions),
         ledger_settled_until_utc=topic_settled_until([one.of_topics(contract.input_topics) for one in samples], inputs)
@@ -181,6 +186,7 @@ def look_up(sides: Sources, cut: Cut, past: RunHistory, asked: Questions, at_han
         log_is_whole=not past.rows_before_the_books
         and all(part.log_start == 0 and not is_recreated(past.baseline, part) for part in partitions),
         rows_moved_below=rows_moved_below,
+        unread_rows=unread_rows,
         rows_may_be_older=cut.ledger_slice.position_start < rows_moved_below,
         lost_before_the_books=(
             *loss_before_the_books(past.baseline, partitions, cut_n=cut.n, windows=contract.ledger.index_windows),
@@ -279,15 +285,27 @@ def _add_indexed(found: dict[str, list[LookupHit]], indexed: Mapping[str, Sequen
         add_unseen(found.setdefault(key, []), (one for one in seen if one.side is side))
 
 
-def _rows_moved_below(sides: Sources, cut: Cut, past: RunHistory, older_rows: int | None) -> int:
-    """Above every id of a row that moved, up to this run: by the guard, where nobody counted, or by a changed file."""
+def _moved_rows(sides: Sources, cut: Cut, past: RunHistory, older_rows: int | None) -> tuple[int, UnreadRows | None]:
+    """Above every id of a row that moved, up to this run: by the guard, where nobody counted, by a changed file, or
+    where one that had moved was touched once more, before a cut could read it. And those that no cut has read still.
+    """
     expected = past.older_rows_expected
     nobody_counted = bool(past.closed) and past.closed[-1].n == cut.n - 1
     may_have_moved = expected is not None or nobody_counted
     counted_others = older_rows is not None and may_have_moved and older_rows != expected
-    if not counted_others and not cut.ledger_slice.changed:
-        return past.rows_moved_below
-    return max(past.rows_moved_below, sides.ledger.read_snapshot().high_mark)
+    moved_now = counted_others or bool(cut.ledger_slice.changed)
+    if not moved_now and cut.ledger_slice.position_start >= past.rows_moved_below:
+        return past.rows_moved_below, None
+    count = sides.ledger.count_unread(cut.ledger_slice, below=past.rows_moved_below, before=past.unread_rows)
+    if count is None:
+        return max(past.rows_moved_below, sides.ledger.read_snapshot().high_mark if moved_now else 0), None
+    return moved_on(
+        count,
+        past.unread_rows,
+        slice_end=cut.ledger_slice.position_end,
+        moved_below=past.rows_moved_below,
+        moved_now=moved_now,
+    )
 
 
 def _look_up_inputs(

@@ -8,6 +8,7 @@ from sqlalchemy import Engine
 
 from tallystick.contract.contract import Contract
 from tallystick.ledger.key_index import ReadableIndexes, readable_indexes
+from tallystick.ledger.unread_rows import UnreadRows
 from tallystick.matching.match_case import LookupHit, RecordLocation
 from tallystick.matching.unreadable_ranges import LedgerStarts, Loss
 from tallystick.model.cut import Cut
@@ -15,7 +16,7 @@ from tallystick.model.open_item import ItemSide, OpenItem
 from tallystick.model.partner_lag import TopicLag
 from tallystick.store.runs.close_store import closed_cuts_before
 from tallystick.store.runs.cut_store import read_cut
-from tallystick.store.runs.loss_store import ledger_starts_of, losses_before, moved_below
+from tallystick.store.runs.loss_store import ledger_starts_of, losses_before, moved_below, unread_rows_of
 from tallystick.store.runs.open_item_store import surplus_items_as_of
 from tallystick.store.runs.run_history_store import (
     key_indexes_before,
@@ -39,6 +40,8 @@ class RunHistory:
     ledger_starts: LedgerStarts = field(default_factory=LedgerStarts)
     """Of the cuts that first saw what is carried."""
     rows_moved_below: int = 0
+    unread_rows: UnreadRows | None = None
+    """Of the rows below that, those that the run before has counted behind its slice."""
     clean_lags: tuple[tuple[TopicLag, ...], ...] = ()
     """What MATCHED runs just before this one measured."""
     closed: tuple[Cut, ...] = ()
@@ -61,6 +64,7 @@ def read_history(engine: Engine, contract: Contract, cut: Cut, carried: tuple[Op
         losses=losses_before(engine, contract.name, cut.n),
         ledger_starts=ledger_starts_of(engine, contract.name, {item.first_seen_cut for item in carried}),
         rows_moved_below=moved_below(engine, contract.name, cut.n - 1),
+        unread_rows=unread_rows_of(engine, contract.name, cut.n - 1),
         clean_lags=lags_of_clean_runs(engine, contract.name, cut.n),
         closed=closed_cuts_before(engine, contract.name, cut.n),
         surplus_items=surplus_items_as_of(engine, contract.name, cut.n),

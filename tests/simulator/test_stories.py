@@ -321,3 +321,20 @@ def test_beside_a_row_that_was_touched_after_a_cut_had_read_it_another_row_of_it
         *(*late, "window", "window"),
     )
     assert outstanding(played) == told
+
+
+@pytest.mark.parametrize(
+    ("later", "told"),
+    [(("wait",), []), (("half_trade", "lose"), ["missing_in_topic_never_produced"])],
+    ids=["alone", "a new row"],
+)
+def test_a_row_from_before_the_books_that_is_touched_ahead_of_two_runs_is_not_missing_once_its_event_has_expired(
+    later: tuple[str, ...], told: list[str]
+) -> None:
+    """Each time between a run's count and its scan: the second run has it in its slice, and neither reads it."""
+    played = play(
+        Config(direction="ledger_to_topic", carrier_mode="at_most", contracts=2),
+        *(("trade", 5, 10, 0), "window", ("touch", 4, 2, 4), "window", ("retain", 2, 3, 41), ("touch", 4, 3, 15)),
+        *("window", "window", "window", *later, "window", "window"),
+    )
+    assert outstanding(played) == told

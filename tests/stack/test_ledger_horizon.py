@@ -13,6 +13,7 @@ import pytest
 from lab.servers.stack import LabStack
 from tallystick.ledger import postgres
 from tallystick.ledger.postgres import PostgresLedger, count_older_rows, read_horizon_holder, read_ledger_snapshot
+from tallystick.ledger.unread_rows import UnreadRows
 from tallystick.model.cut import LedgerSlice, LedgerSnapshot
 
 from .ledger_table import Slices, Table, table
@@ -194,6 +195,45 @@ def test_where_the_books_begin_an_update_between_the_horizon_and_the_count_is_mi
     assert older_rows == 2
     assert count_older_rows(table.reader, table.by_xmin, xid_start=snapshot.low_mark) == 1
     assert PostgresLedger(connection=table.reader, ledger=table.by_written_xid).read_beginning()[1] is None
+
+
+@pytest.mark.parametrize(
+    ("change", "still"),
+    [
+        ("UPDATE {table} SET leg = leg WHERE event_id = 'touched'", 1),
+        ("DELETE FROM {table} WHERE event_id = 'touched'", 1),
+        ("INSERT INTO {table} (event_id) VALUES ('new')", 2),
+        ("VACUUM (FREEZE) {table}", 2),
+    ],
+)
+def test_of_rows_that_no_cut_has_read_those_that_were_touched_are_not_there_any_more(
+    table: Table, change: str, still: int
+) -> None:
+    """Neither a row of a transaction that was open then, nor one that came since, takes the place of one that went."""
+    ledger, start = PostgresLedger(connection=table.reader, ledger=table.by_xmin), table.horizon()
+    with table.connect() as writer:
+        writer.execute("BEGIN")
+        table.insert(writer, "open")
+        table.run(f"INSERT INTO {table.name} (event_id) VALUES ('touched'), ('left')")
+        snapshot = read_ledger_snapshot(table.reader)
+        behind = LedgerSlice(
+            position_start=start,
+            position_end=start,
+            snapshot=snapshot,
+            mark=snapshot.high_mark,
+            baseline_position=start,
+        )
+        then = ledger.count_unread(behind, below=start, before=None)
+        assert then is not None
+        assert (then.still, then.behind, then.behind_below) == (0, 2, 0)
+        table.run(change.format(table=table.name))
+        writer.execute("COMMIT")
+    before = UnreadRows(snapshot=then.snapshot, rows=then.behind)
+    now = ledger.count_unread(behind, below=then.snapshot_end, before=before)
+    assert now is not None
+    assert now.still == still
+    by_column = PostgresLedger(connection=table.reader, ledger=table.by_written_xid)
+    assert by_column.count_unread(behind, below=start, before=None) is None
 
 
 def test_a_row_that_is_updated_stays_in_its_slice_by_written_xid(table: Table) -> None:

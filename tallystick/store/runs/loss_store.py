@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import ARRAY, Engine, Select, Text, any_, cast, func, literal, or_, select
 from sqlalchemy.dialects.postgresql import JSONPATH
 
+from tallystick.ledger.unread_rows import UnreadRows
 from tallystick.matching.unreadable_ranges import LedgerStarts, Loss
 from tallystick.model.finding_names import Doubt
 from tallystick.model.open_item import legs_item_id
@@ -85,6 +86,16 @@ def moved_below(engine: Engine, contract_name: str, n: int) -> int:
     )
     with engine.connect() as connection:
         return int(connection.scalar(statement) or 0)
+
+
+def unread_rows_of(engine: Engine, contract_name: str, n: int) -> UnreadRows | None:
+    """Return the rows that the run of cut n has counted behind its slice; None where it had no need to."""
+    statement = select(verdict_table.c.look_ups["unread_rows"]).where(
+        verdict_table.c.contract == contract_name, verdict_table.c.cut_n == n
+    )
+    with engine.connect() as connection:
+        found = connection.scalar(statement)
+    return UnreadRows(**found) if found else None
 
 
 def last_cut_with_offsets_lost(engine: Engine, contract_name: str) -> int:

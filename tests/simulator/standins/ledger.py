@@ -24,6 +24,7 @@ from tallystick.ledger.earlier_rows import (
 )
 from tallystick.ledger.jdbc import scattered, snapshot_behind
 from tallystick.ledger.protocol import HorizonHolder, LedgerDescription, LedgerRow
+from tallystick.ledger.unread_rows import UnreadCount, UnreadRows
 from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
 from tallystick_spark.readers.ledger_frame import LEDGER_ROWS
 from tests.simulator.world.database import Database, Row
@@ -95,6 +96,20 @@ class WorldLedger:
 
     def scattered_sum_of_positions(self, *, below: int) -> int | None:
         return None
+
+    def count_unread(self, ledger_slice: LedgerSlice, *, below: int, before: UnreadRows | None) -> UnreadCount | None:
+        self.point.reached("ledger.count_unread")
+        if self.ledger.slice_by == "written_xid":
+            return None
+        end, unread = ledger_slice.position_end, [one.xid for one in self._now()]
+        unread = [xid for xid in unread if xid >= ledger_slice.position_start]
+        return UnreadCount(
+            snapshot=self.database.snapshot(),
+            snapshot_end=self.database.latest_ended + 1,
+            still=sum(xid < below and _is_visible(xid, before.snapshot) for xid in unread) if before else 0,
+            behind=sum(xid >= end for xid in unread),
+            behind_below=sum(end <= xid < below for xid in unread),
+        )
 
     def count_by_place(self, ledger_slice: LedgerSlice, *, cut_n: int) -> EarlierRows | None:
         self.point.reached("ledger.count_by_place")
@@ -242,6 +257,12 @@ def _bounds_reached(bounds: list[int], written_xid: int | None) -> int | None:
     return None if written_xid is None else bisect_right(bounds, written_xid)
 
 
+def _is_visible(xid: int, snapshot: str) -> bool:
+    """PostgreSQL's pg_visible_in_snapshot."""
+    start, end, still_open = snapshot.split(":")
+    return xid < int(start) or (xid < int(end) and str(xid) not in still_open.split(","))
+
+
 @dataclass(kw_only=True)
 class WorldJdbcLedger(WorldLedger):
     """The same table read by a column that grows, with an overlap; as JdbcLedger reads one."""
@@ -269,6 +290,9 @@ class WorldJdbcLedger(WorldLedger):
 
     def _older_rows(self, start: int) -> int | None:
         return sum(row.row_id < start for row in self._now())
+
+    def count_unread(self, ledger_slice: LedgerSlice, *, below: int, before: UnreadRows | None) -> None:
+        return None
 
     def sum_of_positions(self, *, below: int) -> int | None:
         return _sum_of(row for row in self._now() if row.row_id < below)

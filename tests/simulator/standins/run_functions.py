@@ -13,6 +13,7 @@ from tallystick.contract.change import refuse_other_books
 from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.state import CursorPosition
 from tallystick.ledger.earlier_rows import EarlierRows, ReadSlice
+from tallystick.ledger.unread_rows import UnreadRows
 from tallystick.matching.unreadable_ranges import LedgerStarts, Loss
 from tallystick.model.cut import Cut, LedgerSlice, Sample
 from tallystick.model.finding_names import BreakClass, Doubt
@@ -352,6 +353,12 @@ def ledger_starts_of(engine: Store, contract_name: str, cuts: Collection[int]) -
 def moved_below(engine: Store, contract_name: str, n: int) -> int:
     verdict = engine.of(contract_name).verdicts.get(n)
     return int(verdict.result.look_ups.get("rows_moved_below") or 0) if verdict else 0
+
+
+def unread_rows_of(engine: Store, contract_name: str, n: int) -> UnreadRows | None:
+    verdict = engine.of(contract_name).verdicts.get(n)
+    found = verdict.result.look_ups.get("unread_rows") if verdict else None
+    return UnreadRows(**found) if found else None
 
 
 def last_cut_with_offsets_lost(engine: Store, contract_name: str) -> int:

@@ -210,6 +210,10 @@ class Database:
             lsn=f"{self.log_bytes >> 32:X}/{self.log_bytes & 0xFFFFFFFF:X}",
         )
 
+    def snapshot(self) -> str:
+        """What pg_current_snapshot() says: ids of savepoints are not in it."""
+        return f"{self.horizon}:{self.latest_ended + 1}:{','.join(map(str, sorted(self._open_xids())))}"
+
     def holder_of(self, xid: int) -> tuple[str, Writer] | None:
         """Who has this id as that of its whole transaction."""
         for name, writer in self.writers.items():

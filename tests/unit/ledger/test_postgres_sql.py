@@ -135,6 +135,8 @@ def test_the_contracts_condition_stands_in_every_statement_in_brackets() -> None
     assert postgres_sql.older_rows_query(either, xid_start=200, snapshot_xmax=400).endswith(
         "AND (side = 'credit' OR side = 'fee')"
     )
+    unread = postgres_sql.unread_rows_query(either, xid_start=200, xid_end=300, below=400, snapshot=None)
+    assert "WHERE (side = 'credit' OR side = 'fee')) AS unread" in unread
 
 
 def test_the_guard_counts_what_is_not_between_the_slices_start_and_the_snapshot() -> None:

@@ -2,6 +2,7 @@
 
 import json
 
+from tallystick.ledger.unread_rows import UnreadRows
 from tallystick.matching.match_case import RecordLocation
 from tallystick.matching.record_location import locate_record
 from tallystick.pipeline.lookups import LookUps
@@ -15,6 +16,7 @@ def test_look_ups_are_the_same_after_they_were_stored() -> None:
         ledger_settled_until_utc=None,
         older_rows=40,
         legs_lost_within=168,
+        unread_rows=UnreadRows(snapshot="90:95:92", rows=2),
         by_key={"ev-1": (seen(LEDGER, RecordLocation.PENDING, 1), locate_record(record(4), CUT, BASELINE))},
         by_transaction={"pay-1": {"payout": (seen(IN_TOPIC, RecordLocation.ABORTED, 12),)}},
     )
