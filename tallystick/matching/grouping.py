@@ -106,6 +106,29 @@ def without_repeats(cases: Iterable[LegsCase], outcomes: Iterable[MatchResult]) 
     )
 
 
+def with_legs_read_before(cases: Iterable[LegsCase], surplus_items: Iterable[OpenItem]) -> tuple[LegsCase, ...]:
+    """Return the same cases with the legs that earlier cuts have read as one too many, or as the event of a row that
+    is: such a leg came, and was no reason then to judge its transaction.
+    """
+    read: dict[str, list[tuple[OpenItem, str]]] = {}
+    for item in surplus_items:
+        event = item.item_id if item.side is ItemSide.TOPIC else item.cleared_by
+        if item.side is not ItemSide.LEGS and event.startswith("topic:"):
+            read.setdefault(item.transaction_key, []).append((item, event))
+    return tuple(
+        replace(
+            case,
+            seen={
+                **{item.leg: (item.amount_minor, item.currency, event) for item, event in read[case.transaction_key]},
+                **case.seen,
+            },
+        )
+        if case.transaction_key in read
+        else case
+        for case in cases
+    )
+
+
 def _repeated_events(outcome: MatchResult) -> Iterator[str]:
     """Item ids of events that are one too many, of those that followed a row that is, and of what repeats these."""
     found = {*_repeats_of_earlier(outcome), *_read_before(outcome.case)}

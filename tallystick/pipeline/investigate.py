@@ -37,6 +37,7 @@ from tallystick.matching.grouping import (
     group_by_transaction,
     not_judged_before,
     of_broken_transactions,
+    with_legs_read_before,
     without_repeats,
 )
 from tallystick.matching.known_repairs import Believed, action_ids_of, believed_records, believed_rows, repairs_by_id
@@ -290,7 +291,9 @@ def pair(dated: DatedItems) -> PairedItems:
     )
     legs = tuple(
         replace(case, lookup_hits=look_ups.by_transaction.get(case.transaction_key, {}))
-        for case in without_repeats(located.grouped.legs, outcomes)
+        for case in with_legs_read_before(
+            without_repeats(located.grouped.legs, outcomes), located.grouped.surplus_items.values()
+        )
     )
     return PairedItems(dated=dated, outcomes=outcomes, legs=legs)
 

@@ -338,3 +338,15 @@ def test_a_row_from_before_the_books_that_is_touched_ahead_of_two_runs_is_not_mi
         *("window", "window", "window", *later, "window", "window"),
     )
     assert outstanding(played) == told
+
+
+def test_no_transaction_is_torn_whose_leg_was_read_as_the_event_of_a_row_too_many_and_has_expired() -> None:
+    """The leg's first row was added to a file that a cut had taken already, so that no cut reads it."""
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="parquet", legs=2),
+        *(("half_trade", 5, 5), "window", ("pay", 0, 4), ("file_added_to", 2, 10), ("file_added_to", 0, 7)),
+        *(("pay", 2, 1), ("trade", 2, 2), ("carry_out_of_turn", 5, 7), ("carry_wrong", 0, 5), ("carry", 5, 1)),
+        *(("file_added_to", 2, 0), ("carry", 4, 0), ("carry_out_of_turn", 3, 7), ("trade", 1, 11)),
+        *(("first_again", 3, 8), "window", ("retain_all", 5, 9)),
+    )
+    assert outstanding(played) == ["duplicate_in_ledger"]

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ from tallystick.matching.grouping import (
     group_by_key,
     group_by_transaction,
     of_broken_transactions,
+    with_legs_read_before,
     without_repeats,
 )
 from tallystick.matching.match_case import Entry, MatchResult, MatchStatus, RecordLocation, UnmatchedItem
@@ -95,6 +97,28 @@ def test_a_leg_that_waits_for_its_row_was_read_and_one_that_is_broken_says_nothi
     (case,) = group_by_transaction([event(12)], [replace(waits, state=ItemState.BROKEN)])
     assert sorted(case.seen) == ["payout"]
     assert group_by_transaction([], [waits]) == ()
+
+
+FEE = "topic:billing.fees:0:3"
+
+
+@pytest.mark.parametrize(
+    ("surplus", "legs"),
+    [
+        pytest.param({"cleared_by": FEE}, ["fee", "payout"], id="its row came twice, and the event was read with it"),
+        pytest.param({"side": ItemSide.TOPIC, "item_id": FEE}, ["fee", "payout"], id="the event itself"),
+        pytest.param({}, ["payout"], id="a row alone"),
+        pytest.param({"side": ItemSide.LEGS, "cleared_by": FEE}, ["payout"], id="a transaction's own item"),
+        pytest.param({"cleared_by": FEE, "transaction_key": "pay-7"}, ["payout"], id="of another transaction"),
+    ],
+)
+def test_a_leg_that_was_read_as_one_too_many_has_come(surplus: dict[str, object], legs: list[str]) -> None:
+    """Found by the simulated world: its transaction was not judged then, and the log forgot the leg."""
+    cases = group_by_transaction([event(11)], [])
+    item = item_of(row(1), ItemState.BROKEN, reason="duplicate_in_ledger", leg="fee", **surplus)
+    (case,) = with_legs_read_before(cases, [item])
+    assert sorted(case.seen) == legs
+    assert case.seen["payout"] == cases[0].seen["payout"]
 
 
 def test_an_open_transaction_is_judged_again_and_a_broken_one_only_with_news() -> None:
