@@ -10,6 +10,7 @@ import secrets
 import shutil
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -35,6 +36,10 @@ class IndexIncomplete(TallystickError):
     """Not all that was written came to the folder where later runs look for it. Leaves no verdict."""
 
     retryable = True
+
+
+class IndexUnreadable(TallystickError):
+    """A file that a verdict names is as it was written down, and still nobody can read it."""
 
 
 class IndexedCopy(NamedTuple):
@@ -81,7 +86,10 @@ class ReadableIndexes:
         return any(min(part.log_start, self.reach.get(part.topic_partition, part.log_start)) > 0 for part in inputs)
 
     def look_up(self, match_keys: Collection[str]) -> dict[str, tuple[IndexedCopy, ...]]:
-        """Return the copies of these keys that earlier cuts read, in order. Unknown keys are not in the answer."""
+        """Return the copies of these keys that earlier cuts read, in order. Unknown keys are not in the answer.
+
+        Raises IndexUnreadable.
+        """
         found: dict[str, list[IndexedCopy]] = {}
         hashed_by = {seed: {key_hash(key, seed): key for key in match_keys} for seed in self._seeds}
         for cut_n, index in self.by_cut.items() if match_keys else ():
@@ -150,6 +158,10 @@ def files_of(folder: Path, *, copies: int) -> list[Path]:
     return paths
 
 
+_NOT_READ = (pa.ArrowException, OSError, UnicodeDecodeError)
+"""Errors of pyarrow for a file that is no Parquet. The last: for a column's name, or a text in it."""
+
+
 def _copies_of(path: Path) -> int:
     """Return how many copies a file holds. Raises IndexIncomplete where it is not whole, or holds something else.
 
@@ -162,7 +174,7 @@ def _copies_of(path: Path) -> int:
             columns = metadata.schema.to_arrow_schema().names
             for group in range(metadata.num_row_groups if INDEX_COLUMNS[0] in columns else 0):
                 next(opened.iter_batches(batch_size=1, row_groups=[group], columns=[INDEX_COLUMNS[0]]), None)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: of a column's name
+    except _NOT_READ as error:
         raise IndexIncomplete(f"{path}: expected a file of an index of keys, got none that can be read") from error
     if set(columns) != set(INDEX_COLUMNS):
         raise IndexIncomplete(f"{path}: expected the columns {', '.join(INDEX_COLUMNS)} of an index of keys")
@@ -193,16 +205,29 @@ def _sha256_of_file(path: Path) -> str:
         return file_digest(opened, "sha256").hexdigest()
 
 
+@contextmanager
+def open_index_file(path: Path) -> Iterator[pq.ParquetFile]:
+    """Open a file of an index. Raises IndexUnreadable also for what cannot be read while it is open."""
+    try:
+        with pq.ParquetFile(path) as opened:
+            yield opened
+    except _NOT_READ as error:
+        raise IndexUnreadable(
+            f"{path}: expected a file of an index of keys, got one that cannot be read ({type(error).__name__}). What "
+            "to do: move it away; its cut's index then counts as lost, and the run can be tried again"
+        ) from error
+
+
 def _entries(path: Path, by_hash: Mapping[tuple[int, int], str]) -> Iterator[tuple[str, tuple[int, int]]]:
     """Return item id and hash of each wanted copy. Reads only row groups whose range of hashes holds one of them."""
     wanted = sorted({high for high, _ in by_hash})
-    with pq.ParquetFile(path) as opened:
+    with open_index_file(path) as opened:
         groups = row_groups_with(opened.metadata, wanted)
         if not groups:
             return
         table = opened.read_row_groups(groups, columns=list(INDEX_COLUMNS))
-    hits = table.filter(pc.is_in(table["hash_high"], pa.array(wanted, pa.int64())))
-    for row in hits.to_pylist():
+        hits = table.filter(pc.is_in(table["hash_high"], pa.array(wanted, pa.int64()))).to_pylist()
+    for row in hits:
         hashed = (row["hash_high"], row["hash_low"])
         if hashed in by_hash:
             yield f"{row['part']}:{row['kafka_offset']}", hashed

@@ -7,14 +7,20 @@ from pathlib import Path
 from unicodedata import category
 
 import numpy as np
-import pyarrow as pa
 from sqlalchemy import types
 
 from tallystick.contract.contract import ContractRefused, load_contract
 from tallystick.contract.equality import LONG_MAX, LONG_MIN, whole_minor
 from tallystick.kafka_log.event_decoder import minor_units, unfit
 from tallystick.ledger.jdbc import key_value
-from tallystick.ledger.key_index import IndexIncomplete, ReadableIndexes, commit_index, key_hash, readable_indexes
+from tallystick.ledger.key_index import (
+    IndexIncomplete,
+    IndexUnreadable,
+    ReadableIndexes,
+    commit_index,
+    key_hash,
+    readable_indexes,
+)
 from tallystick.matching.row_identity import row_item_id
 from tallystick.matching.scan_result import ledger_item_id
 from tallystick.text.money import format_minor, is_known_currency, minor_unit_digits
@@ -60,10 +66,6 @@ def index_file() -> bytes:
     return path.read_bytes()
 
 
-_NOT_READ = (pa.ArrowException, OSError)
-"""What pyarrow says of a file that is none: ArrowInvalid, ArrowIOError, and their like."""
-
-
 def key_indexes(data: bytes) -> None:
     """Bytes that are laid over an index's file. As a verdict names it, it is whole or lost, and nothing is made up.
 
@@ -91,7 +93,7 @@ def key_indexes(data: bytes) -> None:
 def _ask(indexes: ReadableIndexes, *, is_ours: bool) -> None:
     try:
         found = indexes.look_up(KEYS)
-    except _NOT_READ:
+    except IndexUnreadable:
         assert not is_ours
         return
     assert found.keys() <= set(KEYS)

@@ -19,7 +19,14 @@ from numpy.typing import NDArray
 from xxhash import xxh3_128_digest
 
 from tallystick.host.private_files import private_file, private_folder
-from tallystick.ledger.key_index import INDEX_COLUMNS, LOW_BITS, files_of, row_groups_between, row_groups_with
+from tallystick.ledger.key_index import (
+    INDEX_COLUMNS,
+    LOW_BITS,
+    files_of,
+    open_index_file,
+    row_groups_between,
+    row_groups_with,
+)
 
 Numbers = NDArray[np.int64]
 
@@ -119,7 +126,7 @@ def write_whole(index: pa.Table, folder: Path, name: str) -> None:
 def read_before(plan: IndexPlan, copies: int) -> dict[tuple[str, int], Numbers]:
     """Offsets, by topic and partition, of the events of this cut whose key an earlier cut has read.
 
-    copies: how many events were read. Raises IndexIncomplete.
+    copies: how many events were read. Raises IndexIncomplete, IndexUnreadable.
     """
     found: dict[tuple[str, int], list[int]] = {}
     new = files_of(plan.folder, copies=copies)
@@ -171,7 +178,7 @@ def _common(ours: Numbers, slots: NDArray[np.bool_], theirs: Numbers) -> Numbers
 
 def _column(path: Path, first: int, last: int) -> Numbers:
     """Return upper halves of the file's hashes from first to last, and perhaps some beside."""
-    with pq.ParquetFile(path) as opened:
+    with open_index_file(path) as opened:
         groups = row_groups_between(opened.metadata, first, last)
         if not groups:
             return np.empty(0, dtype=np.int64)
@@ -181,11 +188,11 @@ def _column(path: Path, first: int, last: int) -> Numbers:
 
 def _rows(path: Path, wanted: Numbers) -> list[IndexRow]:
     """Return the file's rows whose hash has one of these upper halves, which are sorted."""
-    with pq.ParquetFile(path) as opened:
+    with open_index_file(path) as opened:
         groups = row_groups_with(opened.metadata, wanted.tolist())
         table = opened.read_row_groups(groups, columns=list(INDEX_COLUMNS))
-    high = table["hash_high"].to_numpy()
-    places = np.searchsorted(wanted, high)
-    places[places == len(wanted)] = 0
-    rows: list[IndexRow] = table.filter(pa.array(wanted[places] == high)).to_pylist()
+        high = table["hash_high"].to_numpy()
+        places = np.searchsorted(wanted, high)
+        places[places == len(wanted)] = 0
+        rows: list[IndexRow] = table.filter(pa.array(wanted[places] == high)).to_pylist()
     return rows

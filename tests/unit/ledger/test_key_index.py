@@ -15,6 +15,7 @@ from tallystick.ledger.key_index import (
     INDEX_COLUMNS,
     IndexedCopy,
     IndexIncomplete,
+    IndexUnreadable,
     ReadableIndexes,
     commit_index,
     delete_expired,
@@ -208,6 +209,21 @@ def test_a_file_with_other_columns_is_no_index(tmp_path: Path) -> None:
     pq.write_table(pa.table({"hash_high": [1], "hash_low": [2]}), tmp_path / "other.parquet")
     with pytest.raises(IndexIncomplete, match=r"other\.parquet: expected the columns hash_high, "):
         commit_index(tmp_path, tmp_path, copies=1, kept_from=1)
+
+
+def test_a_text_that_is_none_is_told_with_its_file_by_the_look_up_that_meets_it(tmp_path: Path) -> None:
+    """Nothing of the footer is wrong, so the file is as its verdict names it."""
+    folder = index_folder(tmp_path, "billing", 1, attempt=1)
+    write(folder, ("a", OUTPUTS, 7))
+    path = folder / "part-0.parquet"
+    path.write_bytes(path.read_bytes().replace(OUTPUTS.encode(), b"\xfb" + OUTPUTS[1:].encode()))
+    index = commit_index(tmp_path, folder, copies=1, kept_from=1)
+    asked = readable_indexes(tmp_path, {1: index})
+    assert asked.by_cut == {1: index}
+    with pytest.raises(IndexUnreadable, match=r"part-0\.parquet: expected a file of an index of keys, got one that"):
+        asked.look_up(["a"])
+    path.unlink()
+    assert readable_indexes(tmp_path, {1: index}).lost_cuts == (1,)
 
 
 def test_a_file_that_no_verdict_names_is_read_by_nobody(tmp_path: Path) -> None:
