@@ -92,6 +92,20 @@ def test_a_reader_selects_from_its_table_alone() -> None:
     assert statements(contract_of(L2T, ledger=by_column)) == statements(contract_of(L2T))[:2]
 
 
+def test_each_role_may_connect_to_the_database_whatever_its_name() -> None:
+    """The roles' names are quoted, and so is the name of the database, which is known on the server alone."""
+    text = "DO $$ BEGIN EXECUTE format('GRANT CONNECT ON DATABASE %I TO %I', current_database(), '{}'); END $$;"
+    found = postgres_statements(contract_of(T2L, compensation=POSTS), reader="reader", poster="o'neill")
+    lines = [line for line in found if line.startswith("DO $$ BEGIN")]
+    assert lines == [text.format("reader"), text.format("o''neill")]
+
+
+def test_the_right_to_read_everybodys_activity_says_what_it_is_for() -> None:
+    found = list(postgres_statements(contract_of(L2T), reader="reader", poster="poster"))
+    assert found[-2].startswith("-- whose transaction holds a row back")
+    assert found[-1].startswith("GRANT pg_read_all_stats")
+
+
 def test_a_poster_inserts_the_contracts_columns_alone() -> None:
     posting = contract_of(T2L, compensation=POSTS)
     assert statements(posting)[3:] == [
@@ -106,6 +120,9 @@ def test_a_poster_inserts_the_contracts_columns_alone() -> None:
     both = contract_of(T2L, ledger=ledger, compensation=takes_back)
     inserted = next(one for one in statements(both) if "INSERT (" in one)
     assert "(action_id, amount_minor, book, event_id, reverses_entry, side)" in inserted
+    takes_none_back = contract_of(T2L, ledger=ledger, compensation=POSTS)
+    inserted = next(one for one in statements(takes_none_back) if "INSERT (" in one)
+    assert "(action_id, amount_minor, book, event_id, side)" in inserted
 
 
 def test_a_ledger_without_a_database_grants_nothing(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ class Airflow:
         if status := self.fails.get((method, path)):
             return status, {"detail": f"quoted: {body}"}
         if path == "/auth/token":
-            return (201, {"access_token": "t"}) if body["password"] == "secret" else (401, {})
+            return (201, {"access_token": "t"}) if body == {"username": "tally", "password": "secret"} else (401, {})
         if token != "Bearer t":
             return 401, {}
         if method == "POST":
