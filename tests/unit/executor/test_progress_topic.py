@@ -5,9 +5,11 @@ tests/stack makes it on a broker.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import tenacity.nap
 from confluent_kafka import KafkaError, KafkaException
 
 from tallystick.executor import progress_topic
@@ -58,6 +60,7 @@ class Cluster:
         self.partitions: Sequence[PartitionSnapshot] = (partition_at(topic=NAME),)
         self.not_read: list[BaseException] = []
         self.asked: list[tuple[Any, ...]] = []
+        self.slept: list[float] = []
 
     def create_topics(self, topics: Sequence[Any], *, request_timeout: float) -> dict[str, Answer]:
         (topic,) = topics
@@ -110,7 +113,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     monkeypatch.setattr(progress_topic, "AdminClient", client)
     monkeypatch.setattr(progress_topic, "open_admin", open_admin)
     monkeypatch.setattr(progress_topic, "read_topic_snapshot", it.read_topic_snapshot)
-    monkeypatch.setattr(progress_topic, "wait_fixed", lambda seconds: lambda state: 0)
+    monkeypatch.setattr(tenacity.nap, "time", SimpleNamespace(sleep=it.slept.append))
     return it
 
 
@@ -172,6 +175,17 @@ def test_a_broker_that_has_not_heard_of_it_yet_is_asked_again(cluster: Cluster) 
     cluster.not_read = [TopicNotFound("not yet"), BrokerUnreachable("not yet")]
     assert ensured() is cluster.partitions[0]
     assert [asked[0] for asked in cluster.asked] == ["create", "describe", "describe", "describe"]
+    assert cluster.slept == [0.2] * 4
+
+
+def test_a_broker_that_does_not_hear_of_it_in_time_is_told_as_it_says(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress_topic, "_REQUEST_SECONDS", 0)
+    cluster.unknown = [failure(KafkaError.UNKNOWN_TOPIC_OR_PART)] * 2
+    with pytest.raises(KafkaException) as raised:
+        ensured()
+    assert raised.value.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
 @pytest.mark.parametrize("error", [failure(KafkaError.TOPIC_AUTHORIZATION_FAILED), ValueError("no broker's")])

@@ -1,5 +1,10 @@
-"""A cut that lost offsets unread while an executor was under way has not read what the log retains no more."""
+"""What log, ledger and progress prove of each action before it begins, and what keeps it from being done.
 
+One file, since each fate is one branch of one judgement on the same proof.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -8,16 +13,19 @@ from uuid import UUID
 import pytest
 
 from tallystick.compensation.plan import CurrentRow, RepairKind
-from tallystick.compensation.republished_event import CurrentEvent, CurrentEvents, event_value
+from tallystick.compensation.republished_event import CurrentEvent, CurrentEvents, event_value, why_not_reversible
 from tallystick.executor import prove_repairs
 from tallystick.executor.effects.action_log import ItemOutcome
+from tallystick.executor.progress_proof import ProgressProof
 from tallystick.executor.prove_repairs import (
     already_done,
     contract_to_look_by,
     fate_of_action,
     outcome_if_stopped,
+    prove_actions,
     why_unproven,
 )
+from tallystick.kafka_log.committed_records import SettledTopics
 from tallystick.model.cut import JudgedPart, PartitionSnapshot
 from tallystick.model.offsets import TopicPartition
 from tallystick.store.plans.plan_store import ActionState, StoredAction
@@ -130,6 +138,274 @@ def test_what_was_stopped_is_refused_with_its_reason_and_nothing_else_is() -> No
     assert told(outcome_if_stopped(work, ITEM)) == ("refused", "the switch", False)
     assert outcome_if_stopped(WORK, ITEM) is None
     assert told(why_unproven(work, ITEM, proof(offsets_lost_at=LATER))) == ("refused", "the switch", False)
+
+
+# What publishes an event.
+
+TAKES_BACK = replace(ITEM, kind=RepairKind.REVERSE, reverses="topic:payouts:0:9")
+SEEN = {"progress_end": 7}
+STANDS = replace(EVENT, action_id="")
+ROW = CurrentRow(**{name: getattr(ITEM.row, name) for name in vars(ITEM.row)})
+
+
+def publish_proof(*events: CurrentEvent, **named: Any) -> Any:
+    """By default nothing stands anywhere but the row, and nothing is in doubt."""
+    standing = CurrentEvents(by_key={("payouts", "ev-1"): events}, unreadable_keys=frozenset())
+    proof = {
+        "actions": {},
+        "progress": ProgressProof(seen=SEEN),
+        "events": standing,
+        "held": frozenset(),
+        "rows": {"ev-1": (ROW,)},
+        "names": contract_of().event,
+        "settled": SettledTopics(partitions=(PART,), held=frozenset()),
+        "taken_back": {},
+        "negated": True,
+        "writers_open": False,
+    }
+    return SimpleNamespace(**proof | named)
+
+
+def test_what_stands_nowhere_and_has_its_row_may_be_published() -> None:
+    assert fate_of_action(ITEM, publish_proof()) is None
+
+
+@pytest.mark.parametrize("rows", [(), (ROW, ROW), (replace(ROW, amount_minor=1),)])
+def test_without_exactly_its_row_nothing_is_published(rows: tuple[CurrentRow, ...]) -> None:
+    outcome = fate_of_action(ITEM, publish_proof(rows={"ev-1": rows}))
+    assert told(outcome) == ("refused", "the ledger row is gone, doubled or changed", False)
+
+
+def test_a_doubt_about_its_progress_waits_for_a_person_with_what_was_seen() -> None:
+    progress = ProgressProof(doubts={ITEM.action_id: "its record may be gone"}, seen=SEEN)
+    outcome = fate_of_action(ITEM, publish_proof(progress=progress))
+    assert outcome is not None
+    assert (outcome.action_id, outcome.waits, outcome.seen) == (ITEM.action_id, True, SEEN)
+    assert outcome.reason.startswith("a person has to look: its record may be gone. ")
+    others = ProgressProof(doubts={UUID(int=2): "its record may be gone"}, seen=SEEN)
+    assert fate_of_action(ITEM, publish_proof(progress=others)) is None
+
+
+def test_an_event_with_the_actions_header_that_says_something_else_waits_for_a_person() -> None:
+    ours = replace(EVENT, action_id=str(ITEM.action_id), message_key=b"pay-1")
+    assert fate_of_action(ITEM, publish_proof(ours)) == already_done(ITEM, ours.place)
+    other = replace(ours, value=b"{}")
+    outcome = fate_of_action(ITEM, publish_proof(other))
+    assert outcome is not None
+    assert (outcome.waits, outcome.seen) == (True, SEEN)
+    assert "payouts[0] at 9 has the action's header and does not say what the plan says" in outcome.reason
+
+
+def test_an_event_that_stands_by_now_is_not_published_and_one_to_take_back_has_to_stand() -> None:
+    assert told(fate_of_action(ITEM, publish_proof(STANDS))) == ("refused", "the event stands: payouts[0] at 9", False)
+    other = replace(STANDS, kafka_offset=12)
+    assert fate_of_action(TAKES_BACK, publish_proof(STANDS, other)) is None
+    gone = fate_of_action(TAKES_BACK, publish_proof())
+    assert gone is not None
+    assert (gone.action_id, str(gone.fate), gone.waits, bool(gone.reason)) == (
+        ITEM.action_id,
+        "refused",
+        False,
+        True,
+    )
+
+
+def test_a_copy_is_not_taken_back_while_another_action_takes_the_only_other_one_back() -> None:
+    both = (STANDS, replace(STANDS, kafka_offset=12))
+    elsewhere = {ITEM.action_id: frozenset({"topic:payouts:0:12"})}
+    assert fate_of_action(TAKES_BACK, publish_proof(*both, taken_back={UUID(int=2): elsewhere[ITEM.action_id]})) is None
+    refusal = fate_of_action(TAKES_BACK, publish_proof(*both, taken_back=elsewhere))
+    assert refusal is not None
+    assert (refusal.action_id, refusal.waits) == (ITEM.action_id, False)
+    assert refusal.reason == why_not_reversible(
+        TAKES_BACK, both, contract_of().event, elsewhere=elsewhere[ITEM.action_id]
+    )
+
+
+def test_what_is_hidden_or_held_is_not_provable_now() -> None:
+    held = fate_of_action(ITEM, publish_proof(held=frozenset({"payouts"})))
+    assert told(held) == ("refused", "not provable now: an open producer transaction holds payouts", False)
+    assert fate_of_action(ITEM, publish_proof(held=frozenset({"others"}))) is None
+    hidden = CurrentEvents(by_key={}, unreadable_keys=frozenset({("payouts", b"pay-1")}))
+    reason = hidden.why_hidden(ITEM)
+    assert reason
+    assert told(fate_of_action(ITEM, publish_proof(events=hidden))) == ("refused", reason, False)
+
+
+def test_what_waits_for_a_person_waits_on_with_its_reason_and_all_else_that_was_kept() -> None:
+    for item in (ITEM, POSTED):
+        waiting = {ITEM.action_id: action(ActionState.WAITING, reason="look", at=3)}
+        outcome = fate_of_action(item, publish_proof(EVENT, actions=waiting))
+        assert (told(outcome), outcome and outcome.seen) == (("refused", "look", True), {"at": 3})
+    without_words = {ITEM.action_id: action(ActionState.WAITING)}
+    assert told(fate_of_action(ITEM, publish_proof(actions=without_words))) == ("refused", "", True)
+
+
+# What its progress says was published, and no log shows.
+
+PUBLISHED = frozenset({ITEM.action_id})
+
+
+def published(ends: Any, *, log_start: int = 9, held: frozenset[str] = frozenset()) -> ItemOutcome | None:
+    behind = {} if ends is None else {ITEM.action_id: ends}
+    progress = ProgressProof(published=PUBLISHED, behind=behind, seen=SEEN)
+    part = replace(PART, log_start=log_start)
+    settled = SettledTopics(partitions=(part,), held=held)
+    return fate_of_action(ITEM, publish_proof(progress=progress, settled=settled, held=held))
+
+
+DONE = already_done(ITEM, {"topic": "payouts"})
+
+
+def test_an_event_whose_place_retention_has_taken_was_published() -> None:
+    assert published({"payouts": {"0": 8}}) == DONE
+
+
+def test_where_the_log_has_all_that_came_since_a_person_has_to_look() -> None:
+    for end in (9, 10):
+        outcome = published({"payouts": {"0": end}})
+        assert outcome is not None
+        assert (outcome.waits, outcome.seen) == (True, SEEN)
+        assert "payouts has all events since and none of it" in outcome.reason
+    assert published({"payouts": {"0": 9}}, held=frozenset({"payouts"})) == DONE
+
+
+def test_where_nobody_knows_how_far_the_log_reached_it_was_published() -> None:
+    assert published(None) == published({"others": {"0": 9}}) == DONE
+
+
+def test_a_partition_that_was_not_there_had_nothing_before() -> None:
+    whole = published({"payouts": {}}, log_start=0)
+    assert whole is not None and whole.waits
+    assert published({"payouts": {}}, log_start=1) == DONE
+
+
+# What is read for it, and in which order.
+
+
+class Reading:
+    """Notes what prove_actions asks, in order. ends: whether the ledger's writers do."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[tuple[Any, ...]] = []
+        self.ends = True
+        for name in (
+            "settle_topics",
+            "prove_progress",
+            "read_committed",
+            "open_ledger",
+            "writers_end",
+            "read_source_rows",
+            "judged_parts",
+            "last_cut_with_offsets_lost",
+        ):
+            monkeypatch.setattr(prove_repairs, name, getattr(self, name))
+
+    def settle_topics(self, kafka: str, topics: Any, *, wait_seconds: float) -> SettledTopics:
+        self.asked.append(("settle", kafka, sorted(topics), wait_seconds))
+        return SettledTopics(partitions=(PART,), held=frozenset({"payouts"}))
+
+    def prove_progress(self, work: Any, items: Any, actions: Any, settled: SettledTopics) -> ProgressProof:
+        self.asked.append(("progress", items, actions, settled.partitions))
+        return ProgressProof(published=PUBLISHED)
+
+    def read_committed(self, kafka: str, partitions: Any) -> tuple[Any, ...]:
+        self.asked.append(("read", kafka, list(partitions)))
+        return ()
+
+    @contextmanager
+    def open_ledger(self, dsn: str) -> Iterator[str]:
+        self.asked.append(("ledger", dsn))
+        yield "ledger"
+
+    def writers_end(self, ledger: str, table: str, *, wait_seconds: float) -> bool:
+        self.asked.append(("writers", ledger, table, wait_seconds))
+        return self.ends
+
+    def read_source_rows(self, ledger: str, section: Any, keys: set[str]) -> Any:
+        self.asked.append(("rows", ledger, section.table, keys))
+        return {"ev-1": (ROW,)}
+
+    def judged_parts(self, engine: str, name: str, *, planned_at: int) -> Any:
+        self.asked.append(("judged", engine, name, planned_at))
+        return {}
+
+    def last_cut_with_offsets_lost(self, engine: str, name: str) -> int:
+        self.asked.append(("lost", engine, name))
+        return LATER
+
+
+@pytest.fixture
+def reading(monkeypatch: pytest.MonkeyPatch) -> Reading:
+    return Reading(monkeypatch)
+
+
+def proven(
+    *items: Any, progress: tuple[str, ...] = (), reversal: str | None = None, rules: bool = True
+) -> tuple[Any, list[Any]]:
+    """The proof, and the steps that were told."""
+    steps: list[Any] = []
+    compensation = SimpleNamespace(reversal=reversal) if rules else None
+    work: Any = SimpleNamespace(
+        connections=SimpleNamespace(kafka="kafka", ledger_dsn="dsn"),
+        contract=contract_of().model_copy(update={"compensation": compensation}),
+        engine="engine",
+        plan=SimpleNamespace(cut_n=PLANNED_AT),
+        taken_back={ITEM.action_id: frozenset({"x"})},
+        on_progress=lambda step, figures: steps.append((str(step), figures)),
+    )
+    return prove_actions(work, items, actions={}, progress_topics=progress), steps
+
+
+def test_all_is_read_behind_the_progress_and_the_losses_last(reading: Reading) -> None:
+    proof, steps = proven(ITEM, progress=("progress",))
+    name, table = contract_of().name, contract_of().ledger.table
+    assert reading.asked == [
+        ("settle", "kafka", ["payouts", "progress"], 10),
+        ("progress", (ITEM,), {}, (PART,)),
+        ("read", "kafka", [PART]),
+        ("ledger", "dsn"),
+        ("rows", "ledger", table, {"ev-1"}),
+        ("judged", "engine", name, PLANNED_AT),
+        ("lost", "engine", name),
+    ]
+    assert steps == [("progress_read", {"published": 1}), ("proved", {})]
+    assert (proof.held, proof.rows, proof.offsets_lost_at) == (frozenset({"payouts"}), {"ev-1": (ROW,)}, LATER)
+    assert (proof.progress.published, proof.taken_back) == (PUBLISHED, {ITEM.action_id: frozenset({"x"})})
+    assert not proof.writers_open
+
+
+def test_a_rehearsal_asks_no_progress_topic(reading: Reading) -> None:
+    proof, steps = proven(ITEM)
+    assert (proof.progress, steps) == (ProgressProof(), [("proved", {})])
+    assert reading.asked[0] == ("settle", "kafka", ["payouts"], 10)
+
+
+@pytest.mark.parametrize(("ends", "still_open"), [(True, False), (False, True)])
+def test_before_a_post_the_ledgers_writers_are_waited_for(reading: Reading, ends: bool, still_open: bool) -> None:
+    reading.ends = ends
+    proof, _ = proven(ITEM, POSTED)
+    assert ("writers", "ledger", contract_of().ledger.table, 10) in reading.asked
+    assert proof.writers_open is still_open
+
+
+def test_for_a_row_to_take_back_no_log_is_read_and_no_writer_waited_for(reading: Reading) -> None:
+    reading.ends = False
+    proof, _ = proven(TAKEN_BACK)
+    assert reading.asked[:2] == [("settle", "kafka", [], 10), ("read", "kafka", [])]
+    assert "writers" not in [asked[0] for asked in reading.asked]
+    assert not proof.writers_open
+
+
+@pytest.mark.parametrize(
+    ("rules", "reversal", "negated"),
+    [(True, "negated", True), (True, "column", False), (True, None, False), (False, None, False)],
+)
+def test_an_event_is_taken_back_by_the_other_sign_only_where_the_contract_says_so(
+    reading: Reading, rules: bool, reversal: str | None, negated: bool
+) -> None:
+    proof, _ = proven(ITEM, rules=rules, reversal=reversal)
+    assert proof.negated is negated
 
 
 # Which contract says where to look.
