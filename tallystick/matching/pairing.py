@@ -8,7 +8,8 @@ The rule for a copy without partner is the *place* of what else stands under its
   but a follower's row that this cut reads, while its only event is in an open producer transaction, is proven wrong:
   who reads read_committed cannot have seen it;
 - something before the baseline: nobody can decide; nor where it could not be read, or may have expired unread, or was
-  acknowledged at an offset of which nobody can say any more what it held;
+  acknowledged at an offset of which nobody can say any more what it held; nor where a row names one as taken back that
+  does not stand any more: it was there;
 - a sibling that was paired, now or in an earlier slice: this copy is an extra one, a duplicate;
 - nothing, and the other side has settled past the deadline: it is alone, which is proven.
 
@@ -39,7 +40,7 @@ from tallystick.matching.match_case import (
     RecordLocation,
     UnmatchedItem,
 )
-from tallystick.matching.reversals import idle_reversal, reversals_in
+from tallystick.matching.reversals import idle_reversal, names_a_row_that_is_gone, reversals_in
 from tallystick.model.direction import Direction
 from tallystick.model.finding_names import SURPLUS_CLASSES, BreakClass
 from tallystick.model.item_reason import ReasonCode, ReasonSide, reason_of
@@ -437,6 +438,8 @@ def _judge_absence(case: MatchGroup, copy: Entry, absent: MatchStatus, deadlines
         fate, code = MatchStatus.UNSETTLED, ReasonCode.SIDE_HELD_BACK
     elif RecordLocation.EXPIRED in places and RecordLocation.STRAY not in places:
         fate, code = MatchStatus.PARTNER_EXPIRED, ReasonCode.ACKNOWLEDGED_OFFSET_EXPIRED
+    elif there is ItemSide.LEDGER and names_a_row_that_is_gone(case.lookup_hits):
+        fate, code = MatchStatus.PARTNER_EXPIRED, ReasonCode.TAKEN_BACK_ROW_GONE
     else:
         fate, code = absent, ReasonCode.SETTLED_WITHOUT_IT
     reason = reason_of(code, there=ReasonSide(there.value))

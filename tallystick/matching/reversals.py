@@ -104,6 +104,15 @@ def idle_reversal(case: MatchGroup, copy: Entry, followers: tuple[Entry, ...]) -
     )
 
 
+def names_a_row_that_is_gone(lookup_hits: Iterable[LookupHit]) -> bool:
+    """Return whether a row of the key takes one back that does not stand there any more: deleted, or archived. It was
+    the key's own, for all that anybody knows; with it, what was posted is there still.
+    """
+    rows = [seen for seen in lookup_hits if seen.side is ItemSide.LEDGER]
+    standing = {row_id for seen in rows for row_id in (seen.item_id, seen.item_id.partition("#")[0])}
+    return any(seen.detail.get("reverses", seen.item_id) not in standing for seen in rows)
+
+
 def possible_reversals(cases: Iterable[MatchGroup], surplus_items: Iterable[OpenItem]) -> frozenset[str]:
     """Return item ids of the new events whose key has a surplus copy: only the log knows whether they take one back."""
     keys = {item.match_key for item in surplus_items if item.side is ItemSide.TOPIC}

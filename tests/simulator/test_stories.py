@@ -350,3 +350,18 @@ def test_no_transaction_is_torn_whose_leg_was_read_as_the_event_of_a_row_too_man
         *(("first_again", 3, 8), "window", ("retain_all", 5, 9)),
     )
     assert outstanding(played) == ["duplicate_in_ledger"]
+
+
+@pytest.mark.parametrize(
+    ("also", "told"),
+    [
+        pytest.param("reverse_for_nothing", ["duplicate_in_ledger"], id="beside its reversal"),
+        pytest.param("trade", ["missing_in_ledger"], id="beside another key's row"),
+    ],
+)
+def test_an_event_is_not_missing_whose_row_was_taken_back_and_archived_unread(also: str, told: list[str]) -> None:
+    """To post it beside a repair of the reversal would pay twice where what is archived still counts."""
+    played = play(
+        Config(key_is_unique=True, posts="negated"), *("window", ("trade", 0, 8), (also, 3, 9), ("archive", 3, 11))
+    )
+    assert outstanding(played) == told

@@ -203,7 +203,7 @@ def partner_not_settled(
             doubt=Doubt.PARTNER_NOT_SETTLED,
             sentence=f"{len(unsettled) + len(legs)} items are due, but their other side could not be read up to their "
             f"deadline.{_out_of_sight(unmatched, deadlines)}{_may_be_older(unmatched)}{_paired_before(unmatched)}"
-            f"{_legs_out_of_sight(legs, deadlines)}",
+            f"{_taken_back_and_gone(unmatched)}{_legs_out_of_sight(legs, deadlines)}",
             details={
                 "items": len(unsettled) + len(legs),
                 "reasons": dict(sorted(reasons.items())),
@@ -235,6 +235,21 @@ def _paired_before(unmatched: UnmatchedItems) -> str:
     return (
         f" Of {counted(len(rows), 'row')} an earlier cut has read the event, and no row has moved since: posted a "
         "second time, or in the place of one that was deleted or archived; or the event was unreadable. That stays so."
+    )
+
+
+def _taken_back_and_gone(unmatched: UnmatchedItems) -> str:
+    """Why an event without row is neither missing nor a phantom: its row was there, and was taken back."""
+    events = [
+        one
+        for one in unmatched.of(MatchStatus.PARTNER_EXPIRED, ItemSide.TOPIC)
+        if one.reason.code is ReasonCode.TAKEN_BACK_ROW_GONE
+    ]
+    if not events:
+        return ""
+    return (
+        f" Of {counted(len(events), 'event')} a row was posted: another one takes it back, and it was deleted or "
+        "archived unread. Nobody can tell whether its money still counts. That stays so."
     )
 
 

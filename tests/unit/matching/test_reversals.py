@@ -6,10 +6,17 @@ from typing import Any
 import pytest
 
 from tallystick.judging.judge import judge
-from tallystick.matching.match_case import Entry, MatchGroup, MatchResult, MatchStatus, RecordLocation
+from tallystick.matching.match_case import Entry, LookupHit, MatchGroup, MatchResult, MatchStatus, RecordLocation
 from tallystick.matching.pairing import pair_key
-from tallystick.matching.reversals import may_be_taken_back, possible_reversals, with_reversals, with_row_reversals
+from tallystick.matching.reversals import (
+    may_be_taken_back,
+    names_a_row_that_is_gone,
+    possible_reversals,
+    with_reversals,
+    with_row_reversals,
+)
 from tallystick.model.finding_names import BreakClass
+from tallystick.model.item_reason import ReasonCode
 from tallystick.model.open_item import ItemState
 from tests.unit.builders import (
     IN_TOPIC,
@@ -218,15 +225,28 @@ def test_a_second_reversal_of_a_row_is_one_too_many_and_one_of_other_money_leave
         assert "takes back ledger:9" in outcome.residues[0].reason.stored
 
 
-def test_a_row_that_takes_back_another_hides_no_missing_one() -> None:
-    """Read by an earlier cut or by this one: it stands for no event."""
+@pytest.mark.parametrize("place", [RecordLocation.EARLIER_SLICE, RecordLocation.SLICE])
+def test_a_row_that_takes_back_one_that_is_gone_says_that_there_was_one(place: RecordLocation) -> None:
+    """Found by the simulated world: to post the event again would pay twice where what is archived still counts."""
     due = event(11)
     carried = replace(due, carried=item_of(due))
-    for place in (RecordLocation.EARLIER_SLICE, RecordLocation.SLICE):
-        (residue,) = row_outcome_of(carried, lookup_hits=[seen(LEDGER, place, 20, reverses="ledger:9")]).residues
-        assert residue.fate is MatchStatus.FOLLOWER_ABSENT
-    (residue,) = row_outcome_of(carried, lookup_hits=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 20)]).residues
-    assert residue.fate is MatchStatus.PARTNER_UNREAD
+
+    def judged(*rows: LookupHit) -> tuple[MatchStatus, ReasonCode]:
+        (residue,) = row_outcome_of(carried, lookup_hits=rows).residues
+        return residue.fate, residue.reason.code
+
+    reversal = seen(LEDGER, place, 20, reverses="ledger:9")
+    assert judged(reversal) == (MatchStatus.PARTNER_EXPIRED, ReasonCode.TAKEN_BACK_ROW_GONE)
+    assert judged() == (MatchStatus.FOLLOWER_ABSENT, ReasonCode.SETTLED_WITHOUT_IT)
+    assert judged(reversal, seen(LEDGER, place, 9, reverses="ledger:20"))[0] is MatchStatus.FOLLOWER_ABSENT
+    assert judged(seen(LEDGER, place, 20))[0] is MatchStatus.PARTNER_UNREAD
+
+
+@pytest.mark.parametrize(("item_id", "is_gone"), [("ledger:9", False), ("ledger:9#77", False), ("ledger:90", True)])
+def test_a_row_stands_also_under_a_name_that_a_repeated_row_id_got(item_id: str, is_gone: bool) -> None:
+    reversal = seen(LEDGER, RecordLocation.SLICE, 20, reverses="ledger:9")
+    other = replace(seen(LEDGER, RecordLocation.SLICE, 1), item_id=item_id)
+    assert names_a_row_that_is_gone([reversal, other]) is is_gone
 
 
 @pytest.mark.parametrize(
