@@ -16,8 +16,9 @@ The rule for a copy without partner is the *place* of what else stands under its
 A copy that pairs with one that waited, while another of its side stands where nobody has read it, is one too many: the
 two stand for one.
 
-A reversal of ours and the copy that it takes back are taken out together before anything is paired. A row that names
-any other row as taken back pairs with nothing and is one too many itself.
+A reversal of ours and the copy that it takes back are taken out together before anything is paired; a copy too many
+waits for one that lies beyond the cut. A row that names any other row as taken back pairs with nothing and is one too
+many itself.
 
 An event pairs by its key whatever its topic; one whose leg belongs to another topic is misrouted, also where it pairs.
 A copy on a topic of no leg pairs with nothing and doubles nothing: nobody of this contract reads it.
@@ -40,7 +41,7 @@ from tallystick.matching.match_case import (
     RecordLocation,
     UnmatchedItem,
 )
-from tallystick.matching.reversals import idle_reversal, names_a_row_that_is_gone, reversals_in
+from tallystick.matching.reversals import idle_reversal, is_taken_back_beyond, names_a_row_that_is_gone, reversals_in
 from tallystick.model.direction import Direction
 from tallystick.model.finding_names import SURPLUS_CLASSES, BreakClass
 from tallystick.model.item_reason import ReasonCode, ReasonSide, reason_of
@@ -354,6 +355,8 @@ def _judge_follower(
     taken = key_was_paired or (only_one and copy is not first)
     if copy is first and copy.carried is not None and not case.places(copy.side) & _READ_BEFORE:
         taken = False  # it waited while its key was read, and nothing else is there that it could repeat
+    if taken and is_taken_back_beyond(case, copy):
+        return UnmatchedItem(copy=copy, fate=MatchStatus.WAITING, reason=reason_of(ReasonCode.BEYOND_CUT))
     if taken and not places & BEYOND_THE_CUT:
         original = None if copy is first else first
         return UnmatchedItem(

@@ -8,6 +8,7 @@ from tallystick.matching.grouping import (
     copy_of_item,
 )
 from tallystick.matching.match_case import (
+    BEYOND_THE_CUT,
     Entry,
     LookupHit,
     MatchGroup,
@@ -32,22 +33,51 @@ def may_be_taken_back(item: OpenItem) -> bool:
 def reversals_in(case: MatchGroup, *, rows_keep_sign: bool) -> Iterable[tuple[Entry, Entry]]:
     """Return each surplus copy with the first new one that takes it back: same leg, currency and money.
 
+    A row that no run of this contract has judged, and that a compensation takes back, was a surplus one to another.
     Any other event that names a copy as reversed is an event like every other, and one too many itself.
     """
     copies = (*case.side(ItemSide.TOPIC), *case.side(ItemSide.LEDGER))
     free = [copy for copy in copies if copy.carried is None and copy.reverses]
     for copy in copies:
-        if copy.carried is None or not may_be_taken_back(copy.carried):
+        if not _may_be_taken_back_now(copy):
             continue
         places = (copy.item_id, *_rows_of_ours_doubled_by(case, copy))
         expected = _amounts_taking_back(copy, rows_keep_sign=rows_keep_sign)
         reversal = next(
-            (one for one in free if one.reverses in places and _is_beside(one, copy) and one.amount_minor in expected),
+            (
+                one
+                for one in free
+                if one.reverses in places and _is_beside(one, copy) and one.amount_minor in expected
+                if one.action_id or not _is_not_judged(copy)
+            ),
             None,
         )
         if reversal is not None:
             free.remove(reversal)
             yield copy, reversal
+
+
+def _may_be_taken_back_now(copy: Entry) -> bool:
+    if copy.carried is not None and may_be_taken_back(copy.carried):
+        return True
+    return copy.side is ItemSide.LEDGER and _is_not_judged(copy) and not copy.reverses
+
+
+def _is_not_judged(copy: Entry) -> bool:
+    return copy.carried is None or copy.carried.state is ItemState.OPEN
+
+
+def is_taken_back_beyond(case: MatchGroup, copy: Entry) -> bool:
+    """Return whether a reversal of ours, of this row or of one that it repeats, lies beyond the cut."""
+    beyond = {
+        seen.item_id: seen.detail["reverses"]
+        for seen in case.lookup_hits
+        if seen.place in BEYOND_THE_CUT and seen.detail.get("action_id") and seen.detail.get("reverses")
+    }
+    if not beyond:
+        return False
+    ours = rows_of_ours(case.lookup_hits, copy, new=beyond)
+    return not {copy.item_id, *(seen.item_id for seen in ours)}.isdisjoint(beyond.values())
 
 
 def _rows_of_ours_doubled_by(case: MatchGroup, copy: Entry) -> tuple[str, ...]:

@@ -365,3 +365,17 @@ def test_an_event_is_not_missing_whose_row_was_taken_back_and_archived_unread(al
         Config(key_is_unique=True, posts="negated"), *("window", ("trade", 0, 8), (also, 3, 9), ("archive", 3, 11))
     )
     assert outstanding(played) == told
+
+
+@pytest.mark.parametrize("held", [(), (("carry", 3, 5),)], ids=["in one cut", "its reversal behind the horizon"])
+def test_a_row_too_many_that_another_contract_has_taken_back_already_is_none(held: tuple[object, ...]) -> None:
+    played = play(
+        Config(slice_by="written_xid", carrier_mode="at_least", contracts=2, posts="column"),
+        *("window", ("pay", 3, 4), ("trade", 0, 11), ("first_again", 3, 0), ("trade", 4, 7), "window", ("trade", 2, 6)),
+        *("window", ("plan_and_act", 0, 8), ("trade", 4, 9, 58), "window", *held, ("plan_and_act", 2, 7), "window"),
+    )
+    of_audit = played.world.store.of("audit").verdicts.values()
+    assert any(
+        found.match_key == "ev-3-payout" for row in of_audit for found in row.result.breaks if row.result.cut_n == 3
+    )
+    assert "duplicate_in_ledger" not in outstanding(played)

@@ -204,10 +204,11 @@ def test_the_row_is_cleared_by_the_action_and_the_reversal_leaves_no_item() -> N
         (extra_row(), row_reversal(currency="USD")),
         (extra_row(), row_reversal(leg="fee")),
         (extra_row(reason="phantom_in_ledger"), row_reversal()),
-        (extra_row(state=ItemState.OPEN), row_reversal()),
+        (extra_row(state=ItemState.OPEN), replace(row_reversal(), action_id="")),
+        (row(9), replace(row_reversal(), action_id="")),
         (row_reversal(amount_minor=1_000), event(11)),
     ],
-    ids=["another row", "money", "currency", "leg", "no row too many", "not judged", "no row at all"],
+    ids=["another row", "money", "currency", "leg", "no row too many", "not judged", "read now", "no row at all"],
 )
 def test_a_row_that_takes_nothing_back_that_may_be_is_one_too_many_itself_and_pairs_with_nothing(
     copies: tuple[Entry, ...],
@@ -265,6 +266,34 @@ def test_of_two_equal_rows_that_of_ours_may_be_taken_back_for_the_other(
     detail = {"action_id": ACTION, "amount_minor": 1_000, "currency": "EUR"} | ours
     posted = seen(LEDGER, RecordLocation.EARLIER_SLICE, 4, **detail)
     assert netted(row_outcome_of(extra_row(reason=COMPENSATED), row_reversal(of=4), lookup_hits=[posted])) == found
+
+
+@pytest.mark.parametrize("of", [9, 4], ids=["it", "the row of ours that it repeats"])
+@pytest.mark.parametrize("first", [row(9), replace(row(9), carried=item_of(row(9)))], ids=["new", "open"])
+def test_a_row_that_another_contract_has_taken_back_is_netted_before_this_one_has_judged_it(
+    first: Entry, of: int
+) -> None:
+    """Found by the simulated world: both rows were one too many, and a plan could take the same money back again."""
+    posted = seen(LEDGER, RecordLocation.EARLIER_SLICE, 4, action_id=ACTION, amount_minor=1_000, currency="EUR")
+    outcome = row_outcome_of(first, row_reversal(of=of), lookup_hits=[posted])
+    assert (netted(outcome), outcome.residues) == ([("ledger:9", "ledger:20")], ())
+
+
+@pytest.mark.parametrize(
+    ("there", "fate"),
+    [
+        pytest.param({"action_id": ACTION, "reverses": "ledger:9"}, MatchStatus.WAITING, id="its reversal"),
+        pytest.param({"action_id": ACTION, "reverses": "ledger:4"}, MatchStatus.WAITING, id="that of one of ours"),
+        pytest.param({"action_id": ACTION, "reverses": "ledger:2"}, MatchStatus.EXTRA, id="another row's"),
+        pytest.param({"reverses": "ledger:9"}, MatchStatus.EXTRA, id="not ours"),
+        pytest.param({"action_id": ACTION}, MatchStatus.EXTRA, id="no reversal"),
+    ],
+)
+def test_a_row_too_many_waits_for_its_reversal_beyond_the_cut(there: dict[str, str], fate: MatchStatus) -> None:
+    ours = seen(LEDGER, RecordLocation.EARLIER_SLICE, 4, action_id=ACTION, amount_minor=1_000, currency="EUR")
+    beyond = seen(LEDGER, RecordLocation.PENDING, 20, amount_minor=-1_000, currency="EUR", **there)
+    (residue,) = row_outcome_of(row(9), lookup_hits=[ours, beyond]).residues
+    assert residue.fate is fate
 
 
 def test_what_was_taken_back_before_is_not_taken_back_for_another_row() -> None:
