@@ -59,9 +59,15 @@ def test_an_open_cut_is_closed_after_one_attempt() -> None:
     refuse_to_close("payouts/2", CUT, is_open=True, attempts=1)
 
 
-@pytest.mark.parametrize(("by", "reason"), [("", "why"), ("Ada", " \n")])
-def test_nobody_closes_without_a_name_and_a_reason(by: str, reason: str) -> None:
-    with pytest.raises(CloseRefused, match="expected"):
+@pytest.mark.parametrize(
+    ("by", "reason", "says"),
+    [
+        ("", "why", "--by: got ''; expected the name of who decided it"),
+        ("Ada", " \n", "--reason: got .*; expected why nobody can judge it, for an audit"),
+    ],
+)
+def test_nobody_closes_without_a_name_and_a_reason(by: str, reason: str, says: str) -> None:
+    with pytest.raises(CloseRefused, match=f"^{says}$"):
         closing_of(by=by, reason=reason, at_utc=NOW)
 
 
@@ -73,6 +79,15 @@ def test_a_closed_cut_is_inconclusive_and_names_what_nobody_has_read() -> None:
     assert "billing.payouts[0] offsets 10 to 20; ledger positions 100 to 200" in doubt.sentence
     assert (result.breaks, result.items, result.figures.matched_rows) == ((), (), 0)
     assert result.look_ups == {"rows_moved_below": 7}
+
+
+def test_after_one_attempt_it_says_one_and_of_an_empty_cut_that_nothing_stands_in_it() -> None:
+    empty = cut_of(slice_of(10, 10), ledger_slice=ledger_slice_of(200, 200), n=2)
+    (doubt,) = closed_result(empty, CLOSING, attempts=1, known_before={}).doubts
+    assert doubt.sentence == (
+        "Closed unread by Ada Byron at 2026-03-01 12:00:00 UTC, after 1 attempt: the batch at 12 is corrupt. Nobody "
+        "has judged what stands in it: nothing. No partner is called absent that may stand there."
+    )
 
 
 def test_a_closed_cut_says_for_machines_who_closed_it_why_and_what_stands_in_it() -> None:

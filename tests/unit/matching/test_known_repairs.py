@@ -98,6 +98,12 @@ def test_a_row_is_our_repair_by_what_its_action_was_to_do(row: LookupHit, known:
     assert found.forged == ("ledger:8",)
 
 
+def test_forged_rows_of_all_keys_are_told_once_each_and_in_order() -> None:
+    forged, other = row_of(action_id=ANOTHER), replace(row_of(action_id=ANOTHER), item_id="ledger:7")
+    found = believed_rows({"ev-1": (forged, row_of()), "ev-2": (other,), "ev-3": (forged,)}, repairs_by_id([POSTED]))
+    assert found.forged == ("ledger:7", "ledger:8")
+
+
 def test_only_what_names_an_action_is_asked_for() -> None:
     records = {"a": record(), "b": record("")}
     assert action_ids_of(records, {"ev-1": (row_of(action_id=ANOTHER), row_of())}) == {ACTION, ANOTHER}

@@ -7,12 +7,16 @@ import pytest
 
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_log.log_walk import Outcome
+from tallystick.kafka_log.search import Wanted
 from tallystick.matching.match_case import Entry, LookupHit, RecordLocation
 from tallystick.matching.record_location import (
     add_unseen,
     in_log_order,
+    locate_input,
     locate_record,
+    needs_input,
     needs_topic,
+    not_yet_fetched,
     pairs_with_older_row,
 )
 from tallystick.model.direction import Direction
@@ -25,15 +29,19 @@ from tests.unit.builders import (
     LEDGER,
     MINUTE,
     NOON,
+    PART,
     T2L,
     TOPIC,
     case_of,
     event,
     item_of,
+    offsets,
     partition_at,
     row,
     seen,
+    slice_of,
 )
+from tests.unit.matching.test_scan_result import scan_of
 from tests.unit.pipeline.lookup_cases import BASELINE, CUT, record
 
 
@@ -212,3 +220,65 @@ def test_a_pair_of_which_one_waited_is_looked_for_where_its_row_may_have_been_wr
     assert not pairs_with_older_row(case_of(anew, event(12)), {3}, moved_here=False)
     for copies in ((row(1), event(12)), (old_row,), (old_event,)):
         assert not pairs_with_older_row(case_of(*copies), {3}, moved_here=True)
+
+
+# What the scan has brought home is not searched again.
+
+KEY = Wanted(match_keys=frozenset({"ev-1"}))
+SLICES = [slice_of(10, 20, expired=4), slice_of(0, 7, topic="billing.fees")]
+KNOWN = (offsets(14, 20), offsets(0, 7, topic="billing.fees"))
+
+
+def test_of_a_wanted_key_the_records_at_home_are_given_and_the_others_asked_for_by_their_place() -> None:
+    at_home = record(11)
+    copies = (event(11), event(12), event(13, "ev-2"), row(1))
+    scan = scan_of(copies=copies, log_records={event(11).item_id: at_home})
+    wanted = replace(KEY, places=frozenset({(PART, 3), (PART, 11)}))
+    asked, records = not_yet_fetched(wanted, SLICES, scan)
+    assert asked == replace(KEY, places=frozenset({(PART, 3), (PART, 12)}), known=KNOWN)
+    assert records == (at_home,)
+
+
+def test_of_a_wanted_transaction_the_events_that_lack_a_leg_count_too() -> None:
+    wanted = Wanted(transaction_keys=frozenset({"pay-of-ev-1"}))
+    scan = scan_of(incomplete=(event(11), event(12, "ev-2")))
+    asked, records = not_yet_fetched(wanted, SLICES, scan)
+    assert (asked, records) == (replace(wanted, places=frozenset({(PART, 11)}), known=KNOWN), ())
+    whole = scan_of(copies=(event(11),))
+    assert not_yet_fetched(wanted, SLICES, whole) == (wanted, ())
+
+
+def test_where_a_record_could_not_be_read_every_slice_is_searched() -> None:
+    scan = scan_of(copies=(event(11),), unreadable_count=1)
+    assert not_yet_fetched(KEY, SLICES, scan) == (KEY, ())
+    assert not_yet_fetched(KEY, SLICES, replace(scan, unreadable_count=0)) != (KEY, ())
+
+
+def input_asks(*copies: Entry, indexed: Iterable[LookupHit] = (), due_in: int = -60) -> bool:
+    now_utc = NOON + HOUR
+    due_utc = now_utc + due_in * MINUTE
+    return needs_input(case_of(*copies), indexed, now_utc=now_utc, new_copies_due_utc=due_utc)
+
+
+def test_the_input_is_asked_where_outputs_outnumber_inputs_unless_one_alone_may_wait() -> None:
+    assert input_asks(event(11), due_in=0)
+    assert not input_asks(event(11), due_in=1)
+    assert input_asks(event(11), due_in=1, indexed=[seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 5)])
+    assert not input_asks(event(11), due_in=1, indexed=[seen(IN_TOPIC, RecordLocation.SLICE, 11)])
+    assert input_asks(event(11), event(12), row(1), due_in=1)
+    assert not input_asks(event(11), row(1))
+    assert not input_asks(row(1))
+
+
+def test_an_output_that_waited_has_its_own_deadline() -> None:
+    def carried(due_in: int) -> Entry:
+        return event(11, carried=item_of(event(11), due_utc=NOON + HOUR + due_in * MINUTE))
+
+    assert input_asks(carried(0), due_in=30)
+    assert not input_asks(carried(1), due_in=-30)
+
+
+def test_an_input_is_located_like_a_record_and_named_like_a_row() -> None:
+    hit = locate_input(record(12), CUT, BASELINE)
+    assert hit == replace(locate_record(record(12), CUT, BASELINE), side=LEDGER, item_id="ledger:billing.payouts:0:12")
+    assert locate_input(record(12, Outcome.OPEN), CUT, BASELINE).place is RecordLocation.PENDING

@@ -305,3 +305,31 @@ def test_what_was_taken_back_before_is_not_taken_back_for_another_row() -> None:
 def test_the_order_of_the_rows_changes_nothing() -> None:
     copies = extra_row(), row_reversal(20), row_reversal(21)
     assert row_outcome_of(*copies).netted == row_outcome_of(*reversed(copies)).netted
+
+
+def test_one_reversal_takes_one_row_back_and_not_two_that_repeat_the_same_one_of_ours() -> None:
+    posted = seen(LEDGER, RecordLocation.EARLIER_SLICE, 4, action_id=ACTION, amount_minor=1_000, currency="EUR")
+    twice = extra_row(reason=COMPENSATED), extra_row(reason=COMPENSATED, row_id=10)
+    outcome = row_outcome_of(*twice, row_reversal(of=4), lookup_hits=[posted])
+    assert netted(outcome) == [("ledger:9", "ledger:20")]
+    both = row_outcome_of(*twice, row_reversal(of=4), row_reversal(21, of=4), lookup_hits=[posted])
+    assert netted(both) == [("ledger:9", "ledger:20"), ("ledger:10", "ledger:21")]
+
+
+def test_a_row_that_takes_back_what_is_no_surplus_says_so_with_all_that_was_seen_and_the_first_row() -> None:
+    hits = (seen(IN_TOPIC, RecordLocation.ABORTED, 5),)
+    (found,) = row_outcome_of(row(1), row_reversal(of=4), event(11), lookup_hits=hits).residues
+    assert (found.copy.item_id, found.fate, found.lookup_hits) == ("ledger:20", MatchStatus.EXTRA, hits)
+    assert found.original == row(1)
+    (alone,) = row_outcome_of(row_reversal(of=4)).residues
+    assert alone.original is None
+
+
+def test_a_row_that_an_action_wrote_and_that_takes_none_back_names_the_action_alone() -> None:
+    case = MatchGroup(match_key="ev-1", copies=(row(20),))
+    says = {"ev-1": [seen(LEDGER, RecordLocation.SLICE, 20, action_id=ACTION)]}
+    (named,) = with_row_reversals([case], says, [])
+    assert [(copy.reverses, copy.action_id) for copy in named.copies] == [("", ACTION)]
+    says = {"ev-1": [seen(LEDGER, RecordLocation.SLICE, 20, reverses="ledger:4")]}
+    (named,) = with_row_reversals([case], says, [])
+    assert [(copy.reverses, copy.action_id) for copy in named.copies] == [("ledger:4", "")]

@@ -1,7 +1,48 @@
-"""An item's id says its order, however it is told apart."""
+"""An item's id says its order, however it is told apart; and a scan that says nothing more has found nothing more."""
+
+from typing import Any
 
 from tallystick.matching.row_identity import row_item_id
-from tallystick.matching.scan_result import place_in_order
+from tallystick.matching.scan_result import CanaryScan, SliceScan, place_in_order, topic_item_id, topic_place
+from tallystick.model.offsets import TopicPartition
+
+
+def scan_of(**found: Any) -> SliceScan:
+    """Only what every scan says."""
+    plain: dict[str, Any] = {
+        "rows_by_partition": {},
+        "ledger_rows": 0,
+        "matched_rows": 0,
+        "matched_money": {},
+        "copies": (),
+        "incomplete": (),
+        "unreadable_count": 0,
+        "unreadable_sample": (),
+        "content_digests": {},
+        "canaries": CanaryScan(copies=(), incomplete=(), unreadable=1),
+    }
+    return SliceScan(**plain | found)
+
+
+def test_a_scan_that_says_nothing_more_has_found_nothing_more() -> None:
+    scan = scan_of()
+    assert (scan.topic_money, scan.ledger_money, scan.input_rows_by_partition) == ({}, {}, {})
+    assert (scan.log_records, scan.heads) == ({}, {})
+    counts = (scan.differently_written, scan.out_of_order_count, scan.input_unreadable_count)
+    assert counts == (0, 0, 0)
+    several = (scan.out_of_order, scan.record_times, scan.lags, scan.second_readings, scan.repeated_row_ids)
+    assert several == ((), (), (), (), ())
+    assert scan.row_ids_repeat is False
+
+
+def test_the_rows_of_a_topic_are_the_readable_ones() -> None:
+    assert scan_of(rows_by_partition={("t", 0): 5, ("t", 1): 3}, unreadable_count=2).topic_rows == 6
+
+
+def test_an_item_id_of_an_event_names_its_place_whatever_its_topic() -> None:
+    for topic in ("billing.payouts", "a:b"):
+        place = TopicPartition(topic=topic, partition=3), 17
+        assert topic_place(topic_item_id(topic, 3, 17)) == place
 
 
 def test_an_item_ids_order_is_its_last_number() -> None:
