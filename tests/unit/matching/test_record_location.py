@@ -41,7 +41,7 @@ from tests.unit.builders import (
     seen,
     slice_of,
 )
-from tests.unit.matching.test_scan_result import scan_of
+from tests.unit.matching.scans import scan_of
 from tests.unit.pipeline.lookup_cases import BASELINE, CUT, record
 
 

@@ -1,27 +1,9 @@
 """An item's id says its order, however it is told apart; and a scan that says nothing more has found nothing more."""
 
-from typing import Any
-
 from tallystick.matching.row_identity import row_item_id
-from tallystick.matching.scan_result import CanaryScan, SliceScan, place_in_order, topic_item_id, topic_place
+from tallystick.matching.scan_result import place_in_order, topic_item_id, topic_place
 from tallystick.model.offsets import TopicPartition
-
-
-def scan_of(**found: Any) -> SliceScan:
-    """Only what every scan says."""
-    plain: dict[str, Any] = {
-        "rows_by_partition": {},
-        "ledger_rows": 0,
-        "matched_rows": 0,
-        "matched_money": {},
-        "copies": (),
-        "incomplete": (),
-        "unreadable_count": 0,
-        "unreadable_sample": (),
-        "content_digests": {},
-        "canaries": CanaryScan(copies=(), incomplete=(), unreadable=1),
-    }
-    return SliceScan(**plain | found)
+from tests.unit.matching.scans import scan_of
 
 
 def test_a_scan_that_says_nothing_more_has_found_nothing_more() -> None:

@@ -1,15 +1,20 @@
-"""How each outcome is kept, audited and told, and what one start of an executor may say of what it has begun."""
+"""How each outcome is kept, audited and told; what one start of an executor may claim, and say of what it has begun.
 
-from collections.abc import Iterator
+One file, since all of it is what one start shares with the kinds of repair.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from tallystick.compensation.plan import Plan
+from tallystick.compensation.kill_switch import ActingStopped, OutsideActingHours, SwitchSetting
+from tallystick.compensation.plan import CapsExceeded, DailyUsage, Plan
 from tallystick.compensation.repair_effect import RepairEffect
 from tallystick.executor.effects import action_log
 from tallystick.executor.effects.action_log import (
@@ -26,8 +31,11 @@ from tallystick.executor.effects.action_log import (
 )
 from tallystick.executor.effects.publish_events import ExecutorFenced
 from tallystick.model.verdict import Verdict
-from tallystick.store.plans.claim_store import NOT_OUTSTANDING
+from tallystick.store.plans.claim_store import NOT_OUTSTANDING, Claims
+from tallystick.store.plans.plan_store import ActionState, StoredAction
 from tests.planned_items import ITEM
+from tests.unit.compensation.abort_plans import ABORTS, planned
+from tests.unit.compensation.plans import NOON, candidate, contract, plan
 
 OTHER = replace(ITEM, match_key="ev-2", action_id=UUID(int=2), break_id=UUID(int=12))
 PLAN = Plan(contract="books", contract_fingerprint="f", cut_n=4, dry_run=False, items=(ITEM, OTHER), left_out=())
@@ -253,3 +261,174 @@ def test_an_outcome_is_told_to_machines_with_all_it_says() -> None:
 )
 def test_a_repair_is_whole_only_where_its_break_is_cleared(effect: RepairEffect, verdict: Verdict) -> None:
     assert ItemCheck(match_key="ev-1", effect=effect, places=()).verdict is verdict
+
+
+# What a start may claim, what it keeps of the store's answer, and when it may act at all.
+
+TWO = plan(candidate("a"), candidate("b"))
+FIRST, SECOND = TWO.items
+
+
+def stored(action_id: UUID, state: ActionState = ActionState.EXECUTING, **named: Any) -> StoredAction:
+    of_plan = {"plan_id": TWO.plan_id, "break_id": None, "outcome": {}, "recorded_at": NOON} | named
+    return StoredAction(action_id=action_id, state=state, **of_plan)
+
+
+@dataclass
+class Claimable:
+    """Answers as told. spent: asked of whoever allows a claim. asked: of the newest claim."""
+
+    claims: Claims
+    spent: DailyUsage = DailyUsage()
+    asked: dict[str, Any] = field(default_factory=dict)
+    switches: dict[str, tuple[SwitchSetting | None, SwitchSetting | None]] = field(default_factory=dict)
+
+    def claim(
+        self, engine: str, plan: Plan, actions: Sequence[Any], *, allow: Callable[..., None], **named: Any
+    ) -> Claims:
+        assert engine == "engine"
+        self.asked = {"plan": plan, "actions": actions} | named
+        allow(actions, self.spent)
+        return self.claims
+
+    def switch(self, engine: str, contract_name: str) -> tuple[SwitchSetting | None, SwitchSetting | None]:
+        assert engine == "engine"
+        return self.switches.get(contract_name, (None, None))
+
+
+NONE_CLAIMED = Claims(actions={}, begun=frozenset(), unclaimed={}, taken_back={})
+
+
+@pytest.fixture
+def claimable(monkeypatch: pytest.MonkeyPatch) -> Claimable:
+    it = Claimable(NONE_CLAIMED)
+    monkeypatch.setattr(action_log, "claim_actions", it.claim)
+    monkeypatch.setattr(action_log, "read_switch", it.switch)
+    return it
+
+
+def start_of(the_plan: Plan = TWO, *, now: datetime = NOON, stopped: Mapping[UUID, str] = {}, **rules: Any) -> Any:
+    unused: Any = SimpleNamespace()
+    engine: Any = "engine"
+    return ExecutionContext(
+        engine=engine,
+        contract=contract(**rules),
+        connections=unused,
+        plan=the_plan,
+        approver="carol",
+        environment="live",
+        on_progress=lambda *_: None,
+        now=lambda: now,
+        executor="this start",
+        stopped=dict(stopped),
+    )
+
+
+def test_a_claim_says_who_claims_what_under_which_ledger_and_what_is_stopped(claimable: Claimable) -> None:
+    start_of(stopped={FIRST.action_id: "changed"}).claim(TWO.items, ledger="ledger-1", transactional_id="t")
+    assert claimable.asked == {
+        "plan": TWO,
+        "actions": TWO.items,
+        "executor": "this start",
+        "outcome": {"transactional_id": "t"},
+        "ledger": "ledger-1",
+        "stopped": {FIRST.action_id: "changed"},
+    }
+
+
+def test_without_a_ledger_to_write_into_none_is_named(claimable: Claimable) -> None:
+    start_of().claim(TWO.items)
+    assert (claimable.asked["ledger"], claimable.asked["outcome"]) == ("", {})
+
+
+def test_what_the_store_says_of_a_claim_is_kept_for_all_that_comes_after_it(claimable: Claimable) -> None:
+    actions = {FIRST.action_id: stored(FIRST.action_id, reopened=2), SECOND.action_id: stored(SECOND.action_id)}
+    claimable.claims = Claims(
+        actions=actions,
+        begun=frozenset({FIRST.action_id}),
+        unclaimed={SECOND.action_id: "its break is not outstanding any more"},
+        taken_back={FIRST.action_id: frozenset({"topic:t:0:9"})},
+    )
+    work = start_of()
+    assert work.claim(TWO.items) is actions
+    assert work.begun == {FIRST.action_id}
+    assert work.stopped == {SECOND.action_id: "its break is not outstanding any more"}
+    assert work.taken_back == {FIRST.action_id: frozenset({"topic:t:0:9"})}
+    assert work.reopened == {FIRST.action_id: 2, SECOND.action_id: 0}
+    assert work.unclaimed == set()
+
+
+@pytest.mark.parametrize(
+    ("held", "is_ours"),
+    [
+        ({}, False),
+        ({SECOND.action_id: stored(SECOND.action_id)}, True),
+        ({SECOND.action_id: stored(SECOND.action_id, ActionState.DONE)}, True),
+        ({SECOND.action_id: stored(SECOND.action_id, ActionState.REFUSED)}, False),
+        ({SECOND.action_id: stored(SECOND.action_id, plan_id=UUID(int=9))}, False),
+    ],
+)
+def test_only_what_this_plan_holds_is_its_own_to_refuse(
+    claimable: Claimable, held: dict[UUID, StoredAction], is_ours: bool
+) -> None:
+    claimable.claims = Claims(
+        actions=held | {FIRST.action_id: stored(FIRST.action_id)}, begun=frozenset(), unclaimed={}, taken_back={}
+    )
+    work = start_of()
+    work.claim(TWO.items)
+    assert work.unclaimed == (set() if is_ours else {SECOND.action_id})
+
+
+def test_a_claim_is_held_against_the_caps_and_what_the_day_has_spent_beside_it(claimable: Claimable) -> None:
+    start_of(max_items=2, max_items_per_day=3).claim(TWO.items)
+    with pytest.raises(CapsExceeded, match="over the cap on the number of events"):
+        start_of(max_items=1).claim(TWO.items)
+    claimable.spent = DailyUsage(items=2)
+    start_of(max_items_per_day=3).claim(TWO.items[:1])
+    with pytest.raises(CapsExceeded, match="over the day's cap on the number of events"):
+        start_of(max_items_per_day=3).claim(TWO.items)
+
+
+def test_of_a_claim_only_what_is_claimed_counts_against_the_caps_of_either_kind(claimable: Claimable) -> None:
+    ends = planned()
+    (abort,) = ends.aborts
+    both = Plan(
+        contract="payouts",
+        contract_fingerprint="f",
+        cut_n=5,
+        dry_run=False,
+        items=TWO.items,
+        left_out=(),
+        aborts=(abort,),
+    )
+    start_of(both, max_items=2, **ABORTS).claim(TWO.items)
+    start_of(both, max_items=1, **ABORTS).claim([abort])
+    with pytest.raises(CapsExceeded, match="so nothing is ended"):
+        start_of(both).claim([abort])
+
+
+# The switch and the hours.
+
+
+def switch(stopped: bool, *, of: str | None = None) -> SwitchSetting:
+    return SwitchSetting(contract=of, stopped=stopped, by="dan", because="why", at_utc=NOON)
+
+
+@pytest.mark.parametrize("of", [None, "payouts"])
+def test_a_switch_of_this_contract_or_of_all_stops_it(claimable: Claimable, of: str | None) -> None:
+    setting = switch(True, of=of)
+    claimable.switches = {"payouts": (setting, None) if of is None else (switch(False), setting)}
+    with pytest.raises(ActingStopped, match=r"^payouts: dan stopped "):
+        start_of().refuse_for_now()
+
+
+def test_one_of_another_contract_does_not_stop_it(claimable: Claimable) -> None:
+    claimable.switches = {"invoices": (None, switch(True, of="invoices")), "payouts": (switch(False), switch(False))}
+    start_of().refuse_for_now()
+
+
+def test_it_acts_in_the_minutes_that_the_contract_allows_by_the_clock_that_it_is_given(claimable: Claimable) -> None:
+    hours = {"acting_minutes": "* 9-16 * * *"}
+    start_of(**hours).refuse_for_now()
+    with pytest.raises(OutsideActingHours):
+        start_of(now=NOON + timedelta(hours=8), **hours).refuse_for_now()
