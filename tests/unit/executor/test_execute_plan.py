@@ -22,6 +22,7 @@ from tallystick.compensation.plan import (
     Plan,
     PlanItem,
     PlanStale,
+    RepairKind,
 )
 from tallystick.contract.contract import Contract
 from tallystick.executor import execute_plan
@@ -29,7 +30,7 @@ from tallystick.executor.effects import action_log
 from tallystick.executor.effects.action_log import ActionResult, ExecutionContext, ItemOutcome, refused
 from tallystick.executor.execute_plan import Execution
 from tallystick.store.plans.plan_store import ActionState, StoredAction
-from tests.unit.compensation.plans import NOON, candidate, contract, plan
+from tests.unit.compensation.plans import HANDS_OVER, NOON, PHANTOM, candidate, contract, plan
 
 DRY = plan(candidate("a"), candidate("b"))
 TWO = replace(DRY, dry_run=False)
@@ -138,8 +139,11 @@ class Store:
     def execute_aborts(self, _: ExecutionContext) -> tuple[ItemOutcome, ...]:
         return ()
 
-    def trigger_dags(self, _: ExecutionContext) -> tuple[ItemOutcome, ...]:
-        return ()
+    def trigger_dags(self, work: ExecutionContext) -> tuple[ItemOutcome, ...]:
+        handed = [item for item in work.plan.items if item.kind is RepairKind.TRIGGER]
+        return tuple(
+            ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ActionResult.DONE) for item in handed
+        )
 
     def rehearse_aborts(self, _: ExecutionContext) -> tuple[ItemOutcome, ...]:
         return ()
@@ -299,6 +303,19 @@ def test_actions_that_another_plan_has_begun_make_no_begun_plan_of_this_one(stor
     store.now = replace(TWO, items=(OTHER,))
     with pytest.raises(PlanStale):
         start()
+
+
+def test_what_a_dag_repairs_is_handed_over_and_nothing_of_it_is_published(store: Store) -> None:
+    handed = plan(candidate("c", break_class=PHANTOM), **HANDS_OVER)
+    only = replace(handed, dry_run=False)
+    mixed = replace(only, items=(ONE, *only.items))
+    for one in (only, mixed):
+        store.plans[one.plan_id], store.now = one, one
+    store.now = only
+    assert fates(start(only, **HANDS_OVER)) == [("done", "")]
+    assert store.work == []
+    store.now = mixed
+    assert fates(start(mixed, **HANDS_OVER)) == [("published", ""), ("done", "")]
 
 
 # The switch.

@@ -95,9 +95,12 @@ def test_a_reader_selects_from_its_table_alone() -> None:
 def test_each_role_may_connect_to_the_database_whatever_its_name() -> None:
     """The roles' names are quoted, and so is the name of the database, which is known on the server alone."""
     text = "DO $$ BEGIN EXECUTE format('GRANT CONNECT ON DATABASE %I TO %I', current_database(), '{}'); END $$;"
-    found = postgres_statements(contract_of(T2L, compensation=POSTS), reader="reader", poster="o'neill")
+    found = list(postgres_statements(contract_of(T2L, compensation=POSTS), reader="reader", poster="o'neill"))
     lines = [line for line in found if line.startswith("DO $$ BEGIN")]
     assert lines == [text.format("reader"), text.format("o''neill")]
+    numbering = found[-1]
+    assert "'billing.payout'::regclass" in numbering
+    assert "GRANT USAGE ON SEQUENCE %s TO %I', numbering, 'o''neill')" in numbering
 
 
 def test_the_right_to_read_everybodys_activity_says_what_it_is_for() -> None:

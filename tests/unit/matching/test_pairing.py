@@ -9,7 +9,16 @@ from typing import Any
 
 import pytest
 
-from tallystick.matching.match_case import Entry, LookupHit, MatchResult, MatchStatus, RecordLocation, UnmatchedItem
+from tallystick.matching.match_case import (
+    Deadlines,
+    Entry,
+    LookupHit,
+    MatchGroup,
+    MatchResult,
+    MatchStatus,
+    RecordLocation,
+    UnmatchedItem,
+)
 from tallystick.matching.pairing import origin_side, other_side, pair_key
 from tallystick.matching.unreadable_ranges import OutOfSight
 from tallystick.model.direction import Direction
@@ -623,3 +632,54 @@ def test_the_words_of_the_places_are_those_that_stored_runs_have() -> None:
         *("before_baseline", "earlier_slice", "unread", "slice", "pending", "open"),
         *("aborted", "stray", "lost", "expired"),
     ]
+
+
+def test_what_nobody_says_of_a_copy_a_key_or_the_deadlines_is_taken_for_nothing() -> None:
+    copy = Entry(
+        side=LEDGER,
+        item_id="ledger:1",
+        match_key="ev-1",
+        transaction_key="t",
+        leg="payout",
+        amount_minor=1,
+        currency="EUR",
+        order=1,
+    )
+    assert (copy.carried, copy.written_ms, copy.is_new_version) == (None, None, False)
+    assert (copy.reverses, copy.action_id) == ("", "")
+    case = MatchGroup(match_key="ev-1", copies=(copy,))
+    assert (case.lookup_hits, case.surplus_rows) == ((), frozenset())
+    assert LookupHit(side=LEDGER, place=PLACE.SLICE, item_id="ledger:1").detail == {}
+    alone = UnmatchedItem(copy=copy, fate=Fate.WAITING, reason=reason_of(Code.WITHIN_GRACE))
+    assert (alone.partner, alone.original, alone.lookup_hits) == (None, None, ())
+    assert MatchResult(case=case, matched=(), residues=()).netted == ()
+    known = Deadlines(
+        now_utc=NOON, new_copies_due_utc=NOON, topic_settled_until_utc=None, ledger_settled_until_utc=None
+    )
+    assert (known.topic_lost_offsets, known.inputs_out_of_sight, known.rows_may_be_older) == (False, False, False)
+    assert (known.cut_n, known.out_of_sight) == (0, OutOfSight())
+
+
+def test_copies_of_one_side_come_as_the_cuts_saw_them() -> None:
+    """Carried ones first, the oldest cut's first; of one cut in log or row order, and then by their ids."""
+    older, younger = waited(row(9), cut_n=1), waited(row(3), cut_n=2)
+    other = replace(row(4), item_id="ledger:a")
+    first = replace(row(4), item_id="ledger:A")
+    case = case_of(row(5), other, younger, event(11), older, first)
+    assert case.side(LEDGER) == (older, younger, first, other, row(5))
+    assert case.side(IN_TOPIC) == (event(11),)
+
+
+def test_places_leave_out_what_takes_part_what_takes_back_and_what_is_asked_to_be() -> None:
+    hits = (
+        seen(LEDGER, PLACE.SLICE, 1),
+        seen(LEDGER, PLACE.EARLIER_SLICE, 2),
+        seen(LEDGER, PLACE.PENDING, 3, reverses="ledger:2"),
+        seen(LEDGER, PLACE.UNREAD, 4, reverses=""),
+        seen(IN_TOPIC, PLACE.ABORTED, 5),
+    )
+    case = case_of(row(1), lookup_hits=hits)
+    assert case.places(LEDGER) == {PLACE.EARLIER_SLICE, PLACE.UNREAD}
+    assert case.places(LEDGER, without={"ledger:2"}) == {PLACE.UNREAD}
+    assert case.places(IN_TOPIC) == {PLACE.ABORTED}
+    assert case_of(row(1)).places(IN_TOPIC) == frozenset()
