@@ -81,6 +81,7 @@ def test_a_part_that_nobody_gave_holds_nothing() -> None:
         older_rows=None, horizon_holder=None, rows_out_of_place=(), forged_repairs=(), lost_indexes=()
     )
     assert plain.cluster == ClusterState()
+    assert plain.measured_grace is None
     assert plain.grace == Grace(seconds=contract_of().partner_grace_seconds)
     assert replace(plain, measured_grace=Grace(seconds=7)).grace == Grace(seconds=7)
     assert (plain.unmatched.outcomes, dict(plain.bled_records)) == ((), {})

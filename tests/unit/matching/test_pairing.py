@@ -533,6 +533,13 @@ def test_a_copy_beside_one_that_nobody_has_read_says_so_and_has_its_partner() ->
     )
 
 
+def test_two_copies_that_both_waited_are_told_beside_one_that_nobody_has_read_too() -> None:
+    hits = (seen(LEDGER, PLACE.EARLIER_SLICE, 1), seen(IN_TOPIC, PLACE.UNREAD, 5))
+    (found,) = residues(waited(row(1), cut_n=1), waited(event(11), cut_n=2), hits=hits)
+    assert (found.copy.item_id, found.reason) == (event(11).item_id, reason_of(Code.BESIDE_UNREAD))
+    assert residues(row(1), event(11), hits=(seen(LEDGER, PLACE.SLICE, 1), seen(IN_TOPIC, PLACE.ABORTED, 5))) == ()
+
+
 @pytest.mark.parametrize(("follows", "code"), [(True, Code.EXTRA_WAS_FOLLOWED), (False, Code.EXTRA_ALONE)])
 def test_a_second_origin_names_the_first_and_whether_the_other_side_followed_it(follows: bool, code: Code) -> None:
     copies = (row(1), row(2), event(11), *((event(12),) if follows else ()))

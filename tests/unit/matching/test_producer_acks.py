@@ -151,3 +151,11 @@ def test_of_a_topic_that_was_no_part_of_the_books_when_they_began_a_loss_is_prov
     hit = locate_acked(RECEIPT, None, partitions=[partition_at()], first_topic_ids={})
     assert hit is not None
     assert hit.place is RecordLocation.LOST
+
+
+@pytest.mark.parametrize(("kafka_offset", "is_lost"), [(19, True), (20, False), (21, False), (22, True)])
+def test_what_is_written_and_may_not_be_read_yet_is_not_lost(kafka_offset: int, is_lost: bool) -> None:
+    """Too few replicas have it: with acks=1 a producer was told of it already."""
+    here = partition_at(log_start=5, high_watermark=20, log_end=22)
+    found = lookup_hit(partitions=(here,), receipt=replace(RECEIPT, kafka_offset=kafka_offset))
+    assert (found is not None) is is_lost

@@ -201,3 +201,10 @@ def test_what_earlier_runs_judged_is_known_below_the_slice() -> None:
 def test_events_have_no_part_in_it() -> None:
     assert names([event(11, "a")], seen(1, RecordLocation.SLICE)) == [("ledger:1", RecordLocation.SLICE)]
     assert event(11).side is IN_TOPIC
+
+
+def test_row_ids_are_taken_to_be_unique_where_nobody_says_otherwise() -> None:
+    plain = RowNames()
+    assert plain == RowNames(ids_repeat=False, judged={})
+    below = seen(1, RecordLocation.EARLIER_SLICE)
+    assert plain.named(case_of(carried(again(1, "a"))), [below]) == [below]
