@@ -54,6 +54,18 @@ KNOWN: tuple[Known, ...] = (
         lambda found: "a run said that partners may be lost" in found.sentence and "follower twice" in found.sentence,
     ),
     Known(
+        "missing, where its event came to stand below what was read, in a log that was cut back while a run read it",
+        "That run says so (log_rewritten, or torn_cut). Where the log has grown past the read end again by the next, "
+        "nobody reads what stands below: a slice begins where the one before it ended (cut.next_topic_slice).",
+        lambda found: "its event stands where others had been read" in found.sentence,
+    ),
+    Known(
+        "published again, where the first is older than the books and has expired, and its row was archived",
+        "A new row of an old key is an origin that nobody has answered, for all that the books know: no index has what "
+        "they never read, the log has forgotten it, and no row of the key is older.",
+        lambda found: "older than the books, and expired" in found.sentence,
+    ),
+    Known(
         "torn, where the whole transaction is older than the books and has expired",
         "What was whole before the baseline nobody has judged, so that one leg that comes again looks like a torn one "
         "once the log has forgotten the others. To call none torn that may be one of these would be to call none torn "

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -129,6 +130,18 @@ def test_an_oracle_misses_a_row_that_is_gone_and_that_nobody_tells() -> None:
     assert play.oracle.violations == [*play.oracle._gone_and_not_told(books)] == []
     play.oracle.doubted["books"] = []
     assert [*play.oracle._gone_and_not_told(books)] == [gone]
+
+
+@pytest.mark.parametrize(("seconds", "violated"), [(-1, ["no effect for what was given up"]), (1, [])])
+def test_an_oracle_tells_of_a_repair_of_what_was_written_off_before(seconds: int, violated: list[str]) -> None:
+    play = Play(REPAIRED)
+    assert play.all() == []
+    (action,) = play.world.store.actions.values()
+    (repair,) = (one for one in play.world.truth.events if one.by == "repair")
+    assert repair.visible_at is not None
+    play.world.truth.given_up[action.stored.break_id] = repair.visible_at + timedelta(seconds=seconds)
+    play.oracle.over(play.product)
+    assert [one.clause for one in play.oracle.violations] == violated
 
 
 @BOTH

@@ -46,6 +46,21 @@ def test_the_lines_that_are_broken_again_stand_in_their_files_once(broken: broke
         assert (broken_again.ROOT / edit.file).read_text().count(edit.old) == 1, edit
 
 
+@pytest.mark.parametrize(("as_it_is", "schedules"), [([[3, "clause", "sentence"]], 9), ([], 3)])
+def test_what_the_product_as_it_is_violates_too_counts_for_no_broken_line(
+    as_it_is: list[object], schedules: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def play(folder: Path, count: int, seed: int, seconds: float) -> dict[str, object]:
+        if folder == broken_again.ROOT:
+            return {"schedules": 1, "violations": as_it_is}
+        until_first = [[3, "clause", "sentence"]] if seed == 1 else []
+        return {"schedules": 3 if until_first else count, "violations": until_first}
+
+    monkeypatch.setattr(broken_again, "_play", play)
+    told = broken_again.play_broken(broken_again.BROKEN[0], schedules=9, seed=1, seconds=60)
+    assert (told["schedules"], told["found"]) == (schedules, None if as_it_is else [3, "clause", "sentence"])
+
+
 def test_every_finding_is_broken_again_or_is_said_to_be_out_of_reach() -> None:
     numbers = {one.finding for one in broken_again.BROKEN} | set(broken_again.UNREACHABLE)
     assert numbers >= set(range(1, 19))

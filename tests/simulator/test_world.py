@@ -1,5 +1,7 @@
 """The world's two servers behave as the real ones do, in what rules rest on."""
 
+import pytest
+
 from tallystick.kafka_log.batch_header import Marker, read_batches
 from tallystick.kafka_log.log_walk import Outcome, walk_batches
 from tallystick.kafka_log.open_batch import is_whole, open_batch
@@ -7,6 +9,7 @@ from tallystick.model.offsets import OffsetRange, TopicPartition
 from tests.simulator.world.batches import Record
 from tests.simulator.world.broker import Broker
 from tests.simulator.world.database import Database, Row
+from tests.simulator.world.interleaving import Interleaving, Killed
 
 PLACE = TopicPartition(topic="t", partition=0)
 
@@ -180,3 +183,17 @@ def epochs_of(name: str) -> list[tuple[int, int]]:
     raw = b"".join(batch.raw for batch in broker.partitions[PLACE].batches)
     epochs = [header.producer_epoch for header, _ in read_batches(raw)]
     return list(zip(epochs[::2], epochs[1::2], strict=True))
+
+
+def test_what_is_asked_aside_the_world_does_not_hear() -> None:
+    happened: list[str] = []
+    point = Interleaving()
+    point.begin([(1, lambda: happened.append("now"))], kill_at=2)
+    with point.aside():
+        point.reached("first")
+        point.reached("second")
+    assert (point.at, happened) == (0, [])
+    point.reached("first")
+    with pytest.raises(Killed):
+        point.reached("second")
+    assert happened == ["now"]

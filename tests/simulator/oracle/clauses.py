@@ -12,8 +12,9 @@ from tallystick.model.open_item import ItemState
 from tallystick.model.run_result import RunResult
 from tests.simulator.oracle.effects_in_ledger import effects_in_ledger
 from tests.simulator.oracle.facts import KeyFacts, Wrong, facts_of, wrongs_of
+from tests.simulator.oracle.given_up import effects_given_up
 from tests.simulator.oracle.reports import told, why_not_so
-from tests.simulator.oracle.what_else import about_taken_back, came_late_and_unseen
+from tests.simulator.oracle.what_else import about_taken_back, came_late_and_unseen, came_where_others_stood
 from tests.simulator.schedule.product import Product
 from tests.simulator.standins.run_functions import outstanding_breaks, outstanding_classes
 from tests.simulator.world.truth import EventFact, RowFact
@@ -90,6 +91,8 @@ class Oracle:
             self._violated("books never stop", sentence)
         for sentence in (*self._effects(), *effects_in_ledger(self.world.truth)):
             self._violated("no effect twice", sentence)
+        for sentence in effects_given_up(self.world):
+            self._violated("no effect for what was given up", sentence)
         for contract in self.world.contracts:
             books = self.world.store.of(contract.name)
             self.doubted[contract.name] = [
@@ -133,7 +136,14 @@ class Oracle:
                 if other.visible_at and one.visible_at and other.visible_at < one.visible_at
             ]
             if before:
-                yield f"{one.money.match_key} was published again by us, {len(before)} stood before"
+                older = "; older than the books, and expired" if self._only_older_and_expired(before) else ""
+                yield f"{one.money.match_key} was published again by us, {len(before)} stood before{older}"
+
+    def _only_older_and_expired(self, events: Iterable[EventFact]) -> bool:
+        truth, began = self.world.truth, self.world.truth.baseline_at
+        return began is not None and not any(
+            _since(one, began) or truth.stands_on_log(one, self.world.broker) for one in events
+        )
 
     def _violated(self, clause: str, sentence: str) -> None:
         self.violations.append(Violation(clause, sentence))
@@ -306,6 +316,9 @@ class Oracle:
         if self.world.config.slice_by == "topic" and found.break_class.startswith("missing"):
             unread = self._unread(name, truth.events_of(found.match_key))
             return "; its output went unread, and cuts later its input was read" if unread else ""
+        if found.break_class.startswith("missing_in_topic"):
+            unread = self._unread(name, truth.events_of(found.match_key))
+            return "; its event stands where others had been read" if came_where_others_stood(truth, unread) else ""
         if found.break_class.startswith("duplicate"):
             return about_taken_back(truth, name, found)
         if found.break_class != "torn_transaction":

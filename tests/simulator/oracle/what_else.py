@@ -18,6 +18,15 @@ def came_late_and_unseen(world: World, contract: Contract, found: Break) -> bool
     )
 
 
+def came_where_others_stood(truth: Truth, events: Iterable[EventFact]) -> bool:
+    """Did one of these come to stand where an unclean election had cut the log back?"""
+    return any(
+        what == "truncated" and place == one.place and up_to <= one.offset and at <= one.written_at
+        for one in events
+        for at, what, place, up_to in truth.losses
+    )
+
+
 def about_taken_back(truth: Truth, contract_name: str, found: Break) -> str:
     """Of a duplicate: was a copy of its key taken back, and what befell the key besides?"""
     rows = truth.rows_of(found.match_key)

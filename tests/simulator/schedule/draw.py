@@ -39,12 +39,18 @@ THEMES = (
     ("retain_all", "retain", "touch", "rewrite", "redeliver", "first_again", "both_again", "by_hand"),
     ("archive", "delete", "replace_row", "change", "touch", "redeliver", "both_again", "switch_over"),
     ("plan_and_act", "act", "write_off", "by_hand", "retain_all", "carry", "redeliver"),
+    ("come_back", "redeliver", "first_again"),
 )
-"""What befalls one payment after another: the log forgets it, its row changes, it is repaired. Two of a theme's steps
-that come one after the other, a window between them or none, find what neither does alone.
+"""What befalls one payment after another: the log forgets it, its row changes, it is repaired, its producer starts
+again. Two or three of a theme's steps that come one after the other, a window between them or none, find what none does
+alone.
 """
-RUN_FAULTS = ("kill", "meanwhile", "relay")
+OF_REPAIRS = THEMES[2]
+RUN_FAULTS = ("kill", "meanwhile", "relay", "cut_back")
+CUT_BACK = ("truncate", "rewrite_tail")
+"""What a log loses while a run reads it."""
 QUESTIONS_OF_A_RUN = 70
+QUESTIONS_OF_A_PERSON = 32
 TABLES = ("xmin", "written_xid")
 """Kinds of a ledger that a contract may repair from and in."""
 RELAYED = 12
@@ -60,42 +66,71 @@ def draw(seed: int, *, windows: int = WINDOWS) -> Schedule:
         mistakes.append("abort_first")  # else hardly anything is read that was aborted
     faults = chance.sample(_faults(config), chance.choice((0, 1, 1, 2, 2, 3)))
     people = _people(chance, config)
-    pairs = _pairs(chance, people)
-    around = chance.sample(RUN_FAULTS, chance.choice((0, 0, 1, 2)))
+    chains = _chains(chance, people)
+    around = chance.sample(RUN_FAULTS, chance.choice((0, 1, 1, 2)))
     kinds = [*ORDINARY, *mistakes, *mistakes, *faults, *faults, *people, *people]
     steps = [_step(chance, "trade") for _ in range(chance.choice((0, 0, 1, 2)))]
     for _ in range(windows):
         steps += [_step(chance, chance.choice(kinds)) for _ in range(chance.choice((0, 1, 2, 3, 4, 6)))]
-        if pairs and chance.random() < 0.3:
-            steps += _one_after_the_other(chance, *chance.choice(pairs))
-        if "meanwhile" in around and chance.random() < 0.3:
-            late = _step(chance, chance.choice(faults if faults and chance.random() < 0.5 else kinds))
-            steps.append(late._replace(at=chance.randint(1, QUESTIONS_OF_A_RUN)))
-        if "relay" in around and chance.random() < 0.3:
-            first = chance.randint(1, QUESTIONS_OF_A_RUN - RELAYED)
-            steps += [Do("touch", NEWEST, chance.randrange(4), first + n) for n in range(RELAYED)]
-        if "kill" in around and people and chance.random() < 0.2:
-            steps += [Do("kill", chance.randint(1, 40)), _step(chance, chance.choice(people))]
-        if "kill" in around and chance.random() < 0.2:
-            steps.append(Do("kill", chance.randint(1, QUESTIONS_OF_A_RUN)))
-        if "close_cut" in people and chance.random() < 0.15:  # only what nobody can judge is closed
-            steps += [Do("cluster_down", at=chance.randint(15, 45)), Do("window"), _step(chance, "close_cut")]
-            steps.append(Do("cluster_down"))
+        if chains and chance.random() < 0.3:
+            steps += _one_after_the_other(chance, *chance.choice(chains))
+        steps += _around_a_run(chance, around, faults, people, kinds)
         steps.append(Do("window"))
     return Schedule(config, tuple(steps))
 
 
-def _pairs(chance: random.Random, people: list[str]) -> list[list[str]]:
+def _around_a_run(
+    chance: random.Random, around: list[str], faults: list[str], people: list[str], kinds: list[str]
+) -> list[Do]:
+    """What befalls the next run while it is under way, and who is killed."""
+    steps: list[Do] = []
+    if "meanwhile" in around and chance.random() < 0.3:
+        late = _step(chance, chance.choice(chance.choice((faults, faults, people, kinds)) or kinds))
+        steps.append(late._replace(at=chance.randint(1, QUESTIONS_OF_A_RUN)))
+    if "cut_back" in around and chance.random() < 0.4:
+        late = _step(chance, chance.choice(CUT_BACK))
+        steps.append(late._replace(at=chance.randint(1, QUESTIONS_OF_A_RUN)))
+    if "relay" in around and chance.random() < 0.3:
+        first = chance.randint(1, QUESTIONS_OF_A_RUN - RELAYED)
+        steps += [Do("touch", NEWEST, chance.randrange(4), first + n) for n in range(RELAYED)]
+    if "kill" in around and people and chance.random() < 0.3:
+        steps += _killed_and_again(chance, people)
+    if "kill" in around and chance.random() < 0.2:
+        steps.append(Do("kill", chance.randint(1, QUESTIONS_OF_A_RUN)))
+    at_an_open_cut = [one for one in people if one in ("close_cut", "write_off")]
+    if at_an_open_cut and chance.random() < 0.15:  # only what nobody can judge is closed
+        steps += [Do("cluster_down", at=chance.randint(15, 45)), Do("window")]
+        steps += [_step(chance, chance.choice(at_an_open_cut)), Do("cluster_down")]
+    return steps
+
+
+def _killed_and_again(chance: random.Random, people: list[str]) -> list[Do]:
+    """A person's process is killed, or the next run's. Half of the time the person's is started again, once what it was
+    about has gone on: whoever has acted goes on with the same plan.
+    """
+    killed, kill = chance.choice(people), Do("kill", chance.randint(1, QUESTIONS_OF_A_PERSON))
+    if chance.random() < 0.5:
+        return [kill, _step(chance, killed)]
+    known = [one for one in OF_REPAIRS if one not in COMPENSATING]
+    between = chance.sample(known, chance.choice((0, 1, 2, 3)))
+    again = Do("act") if killed in COMPENSATING else _step(chance, killed)
+    return [kill, *_one_after_the_other(chance, killed, *between, a=chance.choice((1, 3, 5))), again]
+
+
+def _chains(chance: random.Random, people: list[str]) -> list[list[str]]:
     """In half of the schedules: what comes after what. Nobody acts where nobody is let."""
     theme = [one for one in chance.choice(THEMES) if one not in COMPENSATING or "plan_and_act" in people]
-    return [chance.sample(theme, 2) for _ in range(chance.choice((0, 0, 1, 2)))]
+    return [chance.sample(theme, chance.choice((2, 2, 3))) for _ in range(chance.choice((0, 0, 1, 2)))]
 
 
-def _one_after_the_other(chance: random.Random, first: str, second: str) -> list[Do]:
-    """With the same numbers, so that both mostly befall the same payment."""
-    a, b = chance.randrange(6), chance.randrange(12)
-    between = [Do("window")] if chance.random() < 0.7 else []
-    return [Do(first, a, b), *between, Do(second, a, b)]
+def _one_after_the_other(chance: random.Random, *names: str, a: int | None = None) -> list[Do]:
+    """With the same numbers, so that all mostly befall the same payment."""
+    a, b = chance.randrange(6) if a is None else a, chance.randrange(12)
+    steps: list[Do] = []
+    for name in names:
+        between = [Do("window")] if steps and chance.random() < 0.7 else []
+        steps += [*between, Do(name, a, b)]
+    return steps
 
 
 def _people(chance: random.Random, config: Config) -> list[str]:

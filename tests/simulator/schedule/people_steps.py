@@ -78,6 +78,7 @@ class People:
             off = WriteOff(by="dan", reason="paid by hand, by bank transfer", at_utc=world.clock.now)
             plan_functions.write_off_break(world.store, name, str(one.break_id), off)
             world.truth.written_off.add((name, one.match_key))
+            world.truth.given_up[one.break_id] = world.clock.now
             world.tell(f"{one.break_class} of {one.match_key} is written off")
 
     def switch(self, a: int, b: int) -> None:

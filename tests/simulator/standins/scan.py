@@ -202,7 +202,9 @@ def scan_cut(
     indexes: Any = None,
     index_to: Any = None,
 ) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
-    """As the real one, with its arguments; connections are the world. One run in LONG_WAY_IN is scanned both ways."""
+    """As the real one, with its arguments; connections are the world. One run in LONG_WAY_IN is scanned both ways,
+    unless something happens while it is scanned: the second way would read what has become of it.
+    """
     world, keys = asked.connections, set(keys_to_include)
     with world.open_ledger(engine, asked.contract) as ledger:
         described = ledger.describe()
@@ -215,9 +217,12 @@ def scan_cut(
                 index_to = replace(index_to, older=indexes.paths_of(index_to.seed))
             given = _Given(asked, ledger, tuple(asked.topic_slices), frozenset(keys), index_to)
             Counted.scans += 1
+            waiting = len(world.point.waiting)
             quick = _lean_way(given)
-            if Counted.scans % LONG_WAY_IN == 1 or _has_new_canary_keys(world, quick[0]):
-                _refuse_difference(quick, _long_way(given))
+            as_it_was = len(world.point.waiting) == waiting
+            if as_it_was and (Counted.scans % LONG_WAY_IN == 1 or _has_new_canary_keys(world, quick[0])):
+                with world.point.aside():
+                    _refuse_difference(quick, _long_way(given))
             return quick if described.row_id_is_unique else (_with_repeated_ids(given, quick[0]), quick[1])
 
 

@@ -4,7 +4,8 @@ A schedule says beforehand which step happens at the how-manieth question of a r
 Deterministic: the product asks the same questions in the same order, whatever machine it runs on.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 
@@ -32,6 +33,16 @@ class Interleaving:
         if self.kill_at is not None and self.at >= self.kill_at:
             self.kill_at = None
             raise Killed(question)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Questions that the world does not hear: nothing happens at them, and none counts."""
+        kept = self.at, self.waiting, self.kill_at
+        self.waiting, self.kill_at = [], None
+        try:
+            yield
+        finally:
+            self.at, self.waiting, self.kill_at = kept
 
     def end(self) -> None:
         """What was due to happen during the run and came too late happens now."""

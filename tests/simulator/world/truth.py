@@ -6,6 +6,7 @@ Kept by the world's own steps. Nothing here is computed by the product, nor read
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from uuid import UUID
 
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tests.simulator.world.broker import Broker
@@ -99,6 +100,8 @@ class Truth:
     written_by: dict[int, str] = field(default_factory=dict)
     written_off: set[tuple[str, str]] = field(default_factory=set)
     """Contract and match key of what a person has given up."""
+    given_up: dict[UUID | None, datetime] = field(default_factory=dict)
+    """When, by id of its break."""
     reversals: list[RowFact] = field(default_factory=list)
     """Rows that take others back, of any time."""
     losses: list[tuple[datetime, str, TopicPartition | None, int]] = field(default_factory=list)
