@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock audit sbom pin-images routes demo lab lab-long soak simulate replay backfill long-history crash model fuzz mutants natural relay cluster up down browser-setup promtool-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages clean
+.PHONY: help setup lock audit sbom pin-images routes demo lab lab-long soak simulate replay backfill long-history crash model fuzz mutants natural relay cluster up down browser-setup promtool-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages bench-window clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -148,6 +148,9 @@ bench-save: setup ## Save the last measurements as those of this release, in ben
 
 bench-pages: setup ## Measure the pages with twenty readers, over a year of windows and a million breaks
 	$(BIN)/python -m bench.pages
+
+bench-window: setup ## Measure a window of a thousand events on a warm Airflow and Spark, beside an empty task (EVENTS=1000 TIMES=5 SEED=1)
+	$(BIN)/python -m bench.window --events $(or $(EVENTS),1000) --times $(or $(TIMES),5) --seed $(or $(SEED),1)
 
 clean: setup ## Delete what runs leave behind; keeps .venv and .jars
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse metastore_db derby.log

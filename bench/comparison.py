@@ -74,10 +74,12 @@ def measure(
     }
 
 
-def begin_books(stack: LabStack, times: int, *, without: Collection[str]) -> dict[str, list[Path]]:
+def begin_books(
+    stack: LabStack, times: int, *, without: Collection[str], commands: int = _COMMAND_TIMES
+) -> dict[str, list[Path]]:
     """Contracts on each table, for the command and for the planted faults; each begins here, before any event."""
     migrate(connect_store(stack.store_owner_dsn), grant_to=STORE_ROLE)
-    counts = {AGREES: times, BROKEN: times, COMMAND: _COMMAND_TIMES, PLANTED: 2}
+    counts = {AGREES: times, BROKEN: times, COMMAND: commands, PLANTED: 2}
     left_out = {BROKEN if part == BROKEN_TABLE else part for part in without}
     contracts = {
         name: [_contract(BROKEN if name == BROKEN else AGREES, f"{name.replace('.', '_')}_{n}") for n in range(count)]
@@ -124,7 +126,13 @@ def _in_words(arm: Mapping[str, Any]) -> str:
 
 def _contract(table: str, name: str) -> Path:
     path = FOLDER / f"{name}.yaml"
-    document = {
+    path.write_text(json.dumps(contract_document(table, name)))
+    return path
+
+
+def contract_document(table: str, name: str) -> dict[str, Any]:
+    """The benchmark's contract on one of its tables."""
+    return {
         "contract": name,
         "version": 1,
         "owner": "bench",
@@ -136,8 +144,6 @@ def _contract(table: str, name: str) -> Path:
         "ledger": {"connection": LEDGER, "table": table, "slice_by": "written_xid"},
         "partner_grace_seconds": 0,
     }
-    path.write_text(json.dumps(document))
-    return path
 
 
 @contextmanager

@@ -12,14 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import great_expectations as gx
-from great_expectations.checkpoint.actions import UpdateDataDocsAction
 from great_expectations.core.run_identifier import RunIdentifier
 from great_expectations.data_context.types.base import (
     DataContextConfig,
     InMemoryStoreBackendDefaults,
     ProgressBarsConfig,
 )
+from great_expectations.data_context.types.resource_identifiers import (
+    ExpectationSuiteIdentifier,
+    ValidationResultIdentifier,
+)
 
+from tallystick_expectations.docs_index import write_index
 from tallystick_expectations.suite import Suite
 
 
@@ -37,45 +41,39 @@ class SuiteOutcome:
     failed: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class DataDocs:
-    """The place of the pages of all runs of one contract. results: what the index of the pages is made from."""
-
-    pages: Path
-    results: Path
-
-
 def evaluate_suites(
-    suites: Sequence[Suite], *, docs: DataDocs, run_name: str, run_time: datetime
+    suites: Sequence[Suite], *, pages: Path, run_name: str, run_time: datetime
 ) -> tuple[SuiteOutcome, ...]:
     """Evaluate every suite and write its page. The same run name and time write the same page again.
 
+    pages: the folder of one contract's pages. Those of other runs stay as they are, and are not read.
     Raises EvidenceShrunk.
     """
     if not suites:
         raise EvidenceShrunk("no suite to evaluate; expected at least one")
-    context = gx.get_context(project_config=_config(docs), mode="ephemeral")
+    context = gx.get_context(project_config=_config(pages), mode="ephemeral")
     source = context.data_sources.add_pandas("verdict_store")
     run_id = RunIdentifier(run_name=run_name, run_time=run_time)
-    return tuple(_evaluate(context, source, suite, run_id) for suite in suites)
+    evaluated = [_evaluate(context, source, suite, run_id) for suite in suites]
+    shown = [ExpectationSuiteIdentifier(suite.name) for suite in suites]
+    for identifiers in (shown, [identifier for _, identifier in evaluated]):
+        context.build_data_docs(resource_identifiers=identifiers, build_index=False)  # that reads every result ever
+    write_index(pages)
+    return tuple(outcome for outcome, _ in evaluated)
 
 
-def _config(docs: DataDocs) -> DataContextConfig:
-    """Nothing of a project is kept on disk but the results, so that the pages' index lists earlier runs too."""
+def _config(pages: Path) -> DataContextConfig:
+    """Nothing of a project is kept on disk but the pages."""
     config = DataContextConfig(
         store_backend_defaults=InMemoryStoreBackendDefaults(),
         progress_bars=ProgressBarsConfig(globally=False),
     )
-    config.stores["validation_results_store"] = {
-        "class_name": "ValidationResultsStore",
-        "store_backend": _folder_backend(docs.results),
-    }
     config.data_docs_sites = {
         "runs": {
             "class_name": "SiteBuilder",
             "show_how_to_buttons": False,
             "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
-            "store_backend": _folder_backend(docs.pages),
+            "store_backend": _folder_backend(pages),
         }
     }
     return config
@@ -85,7 +83,9 @@ def _folder_backend(folder: Path) -> dict[str, Any]:
     return {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(folder.resolve())}
 
 
-def _evaluate(context: Any, source: Any, suite: Suite, run_id: RunIdentifier) -> SuiteOutcome:
+def _evaluate(
+    context: Any, source: Any, suite: Suite, run_id: RunIdentifier
+) -> tuple[SuiteOutcome, ValidationResultIdentifier]:
     expected = len(suite.expectations)
     kept = context.suites.add(gx.ExpectationSuite(name=suite.name, expectations=list(suite.expectations)))
     _refuse_shrunk(suite.name, "kept", len(kept.expectations), expected)
@@ -96,13 +96,13 @@ def _evaluate(context: Any, source: Any, suite: Suite, run_id: RunIdentifier) ->
         gx.Checkpoint(
             name=suite.name,
             validation_definitions=[definition],
-            actions=[UpdateDataDocsAction(name="write the page")],
+            actions=[],
             result_format="SUMMARY",
         )
     )
     answer = checkpoint.run(batch_parameters={"dataframe": suite.frame}, run_id=run_id)
-    (result,) = answer.run_results.values()
-    return _outcome(suite.name, result, expected)
+    ((identifier, result),) = answer.run_results.items()
+    return _outcome(suite.name, result, expected), identifier
 
 
 def _refuse_blind(suite: Suite, definition: Any) -> None:

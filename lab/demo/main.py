@@ -3,7 +3,8 @@
     python -m lab.demo.main --seed 1
     python -m lab.demo.main --follow
 
-Starts a real broker, ledger and Airflow, breaks real services, lets the scheduler reconcile each mode, has a person's
+Starts a real broker and ledger, begins the books, and breaks real services while Airflow and its Spark server start;
+lets the scheduler reconcile each mode once its traffic has ended, says each verdict as it comes, has a person's
 approval given over Airflow's REST API for what can be repaired, and compares every finding with the lab's own truth.
 With --follow you are that person: it says where the page, the report and the plan are, waits until you approve it in
 Airflow's own page, shows the window that verifies the repair, and stays up until you press Enter.
@@ -17,10 +18,10 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from lab.demo.demo_contracts import KINDS, contract_name, every_contract, write_
 from lab.demo.demo_table import show
 from lab.product.command_line import CommandLine
 from lab.rounds.delivery_mode_round import Round, prepare, run_traffic
-from lab.servers.airflow import AirflowStack, start_airflow
+from lab.servers.airflow import AirflowStack, start_airflow_beside
 from lab.servers.airflow_environment import AirflowSettings
 from lab.servers.alert_receiver import Pager, start_pager
 from lab.servers.process import REPOSITORY
@@ -56,10 +57,10 @@ class DemoFailed(RuntimeError):
 
 @dataclass
 class Demo:
-    """What the demo runs on, and what it has seen so far."""
+    """What the demo runs on, and what it has seen so far. starting: Airflow, which starts beside the first traffic."""
 
     stack: LabStack
-    airflow: AirflowStack
+    starting: Future[AirflowStack]
     pager: Pager
     seed: int
     follow: bool
@@ -70,17 +71,28 @@ class Demo:
     runs: list[tuple[str, str]] = field(default_factory=list)
     differs: list[str] = field(default_factory=list)
 
+    @property
+    def airflow(self) -> AirflowStack:
+        """Airflow, waited for where it does not run yet. Raises AirflowDidNotStart."""
+        return self.starting.result()
+
     def say(self, text: str) -> None:
         self.console.print(
             f"[dim]{time.monotonic() - self.started:6.1f} s[/dim]  {text}", highlight=False, soft_wrap=True
         )
 
+    def say_address(self, started: Future[AirflowStack]) -> None:
+        """Say where Airflow answers. One that did not start is told by whoever needs it."""
+        if started.exception() is None:
+            airflow = started.result()
+            self.say(f"Airflow answers at {airflow.base_url} (log in as admin / {airflow.passwords['admin']})")
+
     def trigger(self, mode: DeliveryMode, kind: str) -> str:
         """Ask the scheduler for the window since the last one of this contract; returns the run's id."""
-        name, now = contract_name(mode, kind), datetime.now(UTC)
-        start = self.windows.get(name, now - timedelta(minutes=1))
-        self.windows[name] = now
-        run_id = self.airflow.trigger(f"reconcile_{name}", interval=(start, now))
+        name = contract_name(mode, kind)
+        self.airflow.wait_dag(f"reconcile_{name}")
+        start, self.windows[name] = self.windows[name], datetime.now(UTC)
+        run_id = self.airflow.trigger(f"reconcile_{name}", interval=(start, self.windows[name]))
         self.runs.append((f"reconcile_{name}", run_id))
         return run_id
 
@@ -138,9 +150,6 @@ def main() -> None:
         console.print("Starting a broker, two databases and Airflow ...")
         stack = parts.enter_context(start_stack(FOLDER / "lab"))
         pager = parts.enter_context(start_pager(FOLDER / "pages.jsonl"))
-        pool = parts.enter_context(ThreadPoolExecutor(1))
-        rounds = pool.submit(_prepare_rounds, stack, arguments.seed)
-        CommandLine(addresses=stack, folder=Path(stack.folder)).migrate_store()
         settings = AirflowSettings(
             home=FOLDER / "airflow",
             contracts=contracts,
@@ -149,10 +158,10 @@ def main() -> None:
             warm_spark=True,
         )
         settings.home.mkdir(parents=True)
-        airflow = parts.enter_context(start_airflow(settings, stack))
-        demo = Demo(stack, airflow, pager, arguments.seed, arguments.follow, console, started)
-        demo.say(f"Airflow answers at {airflow.base_url} (log in as admin / {airflow.passwords['admin']})")
-        run_demo(demo, rounds.result())
+        starting = parts.enter_context(start_airflow_beside(settings, stack))
+        demo = Demo(stack, starting, pager, arguments.seed, arguments.follow, console, started)
+        starting.add_done_callback(demo.say_address)
+        run_demo(demo, begin_books(demo, contracts))
         figures = conclude(demo)
         show(console, figures, pages_file=FOLDER / "pages.jsonl", figures_file=FIGURES)
         if demo.follow:
@@ -160,24 +169,40 @@ def main() -> None:
     sys.exit(1 if figures["differs"] else 0)
 
 
+def begin_books(demo: Demo, contracts: Path) -> dict[DeliveryMode, Round]:
+    """Make topics and tables of each mode, and the baseline of each contract, by the command line: no Airflow yet."""
+    with ThreadPoolExecutor(1) as pool:
+        rounds = pool.submit(_prepare_rounds, demo.stack, demo.seed)
+        command = CommandLine(
+            addresses=demo.stack,
+            folder=Path(demo.stack.folder),
+            kafka="kafka_billing",
+            ledgers={"ledger_billing": demo.stack.ledger_reader_dsn},
+        )
+        command.migrate_store()
+        prepared = rounds.result()
+    command.cut(sorted(contracts.glob("*.yaml")))
+    begun = datetime.now(UTC)
+    demo.windows |= {contract_name(mode, kind): begun for mode, kind in every_contract()}
+    demo.say(f"{len(demo.windows)} contracts: their books begin")
+    return prepared
+
+
 def run_demo(demo: Demo, rounds: dict[DeliveryMode, Round]) -> None:
-    """Baselines, traffic with faults in each mode, verdicts, one repair."""
-    for mode, kind in every_contract():
-        demo.airflow.wait_dag(f"reconcile_{contract_name(mode, kind)}")
-    baselines = [(mode, kind, demo.trigger(mode, kind)) for mode, kind in every_contract()]
-    for mode, kind, run_id in baselines:
-        demo.wait_verdict(mode, kind, run_id)
-    asked: dict[DeliveryMode, list[tuple[str, str]]] = {}
-    for mode, round_ in rounds.items():
-        demo.say(f"[bold]{mode}[/bold]: traffic, and the faults")
-        with run_traffic(round_, progress=lambda text: demo.say(f"  {text}")) as running:
-            if mode is _EXACTLY_ONCE:
-                check_held(demo, demo.wait_windows(mode, demo.start_windows(mode)))
-            demo.truths[mode] = running.release()
-        demo.truths[mode].write(FOLDER / "truth" / f"{mode}.json")
-        asked[mode] = demo.start_windows(mode)
-    for mode, windows in asked.items():
-        check_found(demo, mode, demo.wait_windows(mode, windows))
+    """Traffic with faults in each mode, one after the other; verdicts beside that, as they come; one repair."""
+    judging: dict[DeliveryMode, Future[list[StoredRun]]] = {}
+    with ThreadPoolExecutor(len(rounds)) as beside:
+        for mode, round_ in rounds.items():
+            demo.say(f"[bold]{mode}[/bold]: traffic, and the faults")
+            with run_traffic(round_, progress=lambda text: demo.say(f"  {text}")) as running:
+                if mode is _EXACTLY_ONCE:
+                    check_held(demo, demo.wait_windows(mode, demo.start_windows(mode)))
+                demo.truths[mode] = running.release()
+            demo.truths[mode].write(FOLDER / "truth" / f"{mode}.json")
+            # Both cuts are fixed before the next mode's transactions are held: they would hold this ledger's horizon.
+            judging[mode] = beside.submit(demo.wait_windows, mode, demo.start_windows(mode))
+        for mode, verdicts in judging.items():
+            check_found(demo, mode, verdicts.result())
     repair(demo)
 
 

@@ -35,10 +35,14 @@ class CommandFailed(RuntimeError):
 
 @dataclass(frozen=True, kw_only=True)
 class CommandLine:
-    """`tallystick`, for the servers of one stack. ledgers: those that stand elsewhere, by the connection's id."""
+    """`tallystick`, for the servers of one stack.
+
+    kafka: id of the broker's connection. ledgers: those that stand elsewhere, by the connection's id.
+    """
 
     addresses: LabAddresses
     folder: Path
+    kafka: str = KAFKA
     ledgers: dict[str, str] = field(default_factory=dict, repr=False)
 
     @property
@@ -120,7 +124,9 @@ class CommandLine:
             | elsewhere
             | {
                 "TALLYSTICK_STORE_DSN": self.addresses.store_dsn,
-                f"TALLYSTICK_CONN_{KAFKA.upper()}": json.dumps({"bootstrap.servers": self.addresses.bootstrap_servers}),
+                f"TALLYSTICK_CONN_{self.kafka.upper()}": json.dumps(
+                    {"bootstrap.servers": self.addresses.bootstrap_servers}
+                ),
                 f"TALLYSTICK_CONN_{LEDGER.upper()}": self.addresses.ledger_reader_dsn,
                 "TALLYSTICK_ARTIFACTS_DIR": str(self.folder / "artifacts"),
                 "TALLYSTICK_JARS_DIR": str(REPOSITORY / ".jars" / "spark"),

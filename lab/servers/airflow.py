@@ -7,8 +7,10 @@ left, also after Ctrl-C and after a SIGKILL of the lab. Imports nothing of Airfl
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,9 +70,11 @@ def start_airflow(
     environment = build_environment(settings, addresses)
     with ExitStack() as cleanup:
         guard = cleanup.enter_context(start_guard())
-        if settings.warm_spark:
-            environment |= cleanup.enter_context(_warm_spark(settings, environment, guard))
-        _migrate(settings, environment)
+        with ThreadPoolExecutor(1) as beside:
+            migrated = beside.submit(_migrate, settings, environment)
+            spark = cleanup.enter_context(_warm_spark(settings, environment, guard)) if settings.warm_spark else {}
+            migrated.result()
+        environment |= spark
         if make_users is not None:
             make_users(environment)
         children: dict[str, subprocess.Popen[bytes]] = {}
@@ -83,6 +87,31 @@ def start_airflow(
         )
         airflow.make_pool(SPARK_POOL, slots=1)
         yield airflow
+
+
+@contextmanager
+def start_airflow_beside(settings: AirflowSettings, addresses: LabAddresses) -> Iterator[Future[AirflowStack]]:
+    """Run Airflow as `start_airflow` does, in a thread of its own; yields at once, with who waits for it."""
+    starting: Future[AirflowStack] = Future()
+    ended = threading.Event()
+
+    def serve() -> None:
+        try:
+            with start_airflow(settings, addresses) as airflow:
+                starting.set_result(airflow)
+                ended.wait()
+        except Exception as error:
+            if starting.done():
+                raise
+            starting.set_exception(error)
+
+    with ThreadPoolExecutor(1) as thread:
+        serving = thread.submit(serve)
+        try:
+            yield starting
+        finally:
+            ended.set()
+            serving.result()
 
 
 @contextmanager

@@ -3,12 +3,16 @@
 Operators, sensor and trigger need no registration: DAGs import them. What a deadline is counted from does: without it
 the scheduler could make no run of a DAG that names it. The pages are mounted by the api-server; their addresses are
 relative, as Airflow may itself be served below a path.
+
+It imports what the DAG files import, too. Airflow loads plugins before it forks the workers whose children are tasks,
+so none of these imports again what takes ten times as long as starting a task.
 """
 
 from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
+import tallystick_airflow.operators.finish_operator  # noqa: F401
 from tallystick_airflow.lazy_pages import pages
 from tallystick_airflow.sensors.window_end import WindowEnd
 

@@ -11,7 +11,6 @@ from tallystick.contract.contract import Contract
 from tallystick.ledger.input_topics import open_input_topics
 from tallystick.ledger.jdbc import open_jdbc_ledger
 from tallystick.ledger.jdbc_connection import jdbc_settings
-from tallystick.ledger.parquet import ParquetLedger
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.ledger.postgres_connection import jdbc_scan_options, open_ledger
 from tallystick.ledger.protocol import Ledger
@@ -50,6 +49,8 @@ def open_ledger_of(engine: Engine, contract: Contract, connections: Connections)
             ) as ledger:
                 yield ledger
         case "parquet":
+            from tallystick.ledger.parquet import ParquetLedger  # Arrow: for ledgers of files alone
+
             yield ParquetLedger(
                 address=connections.ledger_dsn,
                 ledger=contract.ledger,

@@ -188,3 +188,15 @@ def test_the_plugin_loads_and_none_of_the_package_is_run_as_a_plugin() -> None:
     plugins, _ = plugins_manager._get_plugins()
     assert [plugin.name for plugin in plugins if "tallystick" in str(plugin.name)] == ["tallystick"]
     assert "connections" not in sys.modules  # what Airflow would name plugins/tallystick_airflow/connections.py
+
+
+def test_what_a_dag_file_imports_is_there_once_the_plugin_is_loaded() -> None:
+    """Airflow forks its workers, whose children are tasks, from a process that has loaded the plugins."""
+    code = (
+        "import sys, runpy, tallystick_airflow.plugin; before = {*sys.modules}; "
+        "runpy.run_path('dags/reconcile_dag.py'); print(*({*sys.modules} - before))"
+    )
+    told = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    late = {name for name in told.stdout.split() if not name.startswith("tallystick")}
+    assert late & {"openlineage.client", "requests", "pydantic", "yaml"} == set()
+    assert "tallystick.contract.contract" not in told.stdout.split()

@@ -19,7 +19,7 @@ from tallystick.store import clock
 from tallystick_airflow.run_window import WindowMissing
 from tallystick_airflow.sensors import settle_sensor, settle_trigger
 from tallystick_airflow.sensors.settle_sensor import SettleSensor
-from tallystick_airflow.sensors.settle_trigger import SettleTrigger
+from tallystick_airflow.sensors.settle_trigger import SettleTrigger, pause_seconds
 
 CONTRACT_FILE = Path(__file__).parents[2] / "dags" / "contracts" / "billing_payouts.yaml"
 ELEVEN = datetime(2026, 3, 1, 11, tzinfo=UTC)
@@ -124,3 +124,8 @@ def test_the_trigger_is_the_same_after_serialization(monkeypatch: pytest.MonkeyP
     path, arguments = waiting.serialize()
     assert path == f"{SettleTrigger.__module__}.{SettleTrigger.__qualname__}"
     assert SettleTrigger(**arguments).serialize() == (path, arguments)
+
+
+@pytest.mark.parametrize(("looks", "seconds"), [(1, 1.0), (10, 1.0), (11, 5.0), (500, 5.0)])
+def test_the_trigger_looks_every_second_for_ten_seconds_and_then_every_five(looks: int, seconds: float) -> None:
+    assert pause_seconds(looks, settle_sensor.POLL_SECONDS) == seconds

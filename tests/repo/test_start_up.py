@@ -14,13 +14,14 @@ SLOW = ("airflow", "great_expectations", "pandas", "pyarrow.dataset", "opentelem
 """Seconds of importing between them; none has a part in a verdict."""
 DATABASE_CLIENTS = ("sqlalchemy", "psycopg")
 """A third of a second; an executor reads the ledger without."""
+ARROW = ("pyarrow", "numpy")
 
 
-def imported_by(module: str) -> set[str]:
+def imported_by(module: str, among: tuple[str, ...] = (*SLOW, *DATABASE_CLIENTS)) -> set[str]:
     """Which of these a fresh interpreter has loaded after this import."""
     code = f"import sys, {module}; print(*sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
-    return set(told.stdout.split()) & {*SLOW, *DATABASE_CLIENTS}
+    return set(told.stdout.split()) & {*among}
 
 
 @pytest.mark.parametrize(
@@ -46,6 +47,12 @@ def test_the_way_to_a_verdict_imports_nothing_that_has_no_part_in_it(module: str
 )
 def test_a_task_of_an_executor_imports_no_client_of_a_database_either(module: str) -> None:
     assert imported_by(module) == set()
+
+
+def test_a_cut_imports_no_arrow() -> None:
+    """A fifth of a second, for each task that settles or cuts; ledgers of files alone need it."""
+    assert imported_by("tallystick.pipeline.make_cut", ARROW) == set()
+    assert imported_by("tallystick.ledger.parquet", ARROW) == {*ARROW}
 
 
 def test_the_revision_that_a_store_must_have_is_the_newest_migrations() -> None:

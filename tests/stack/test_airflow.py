@@ -84,6 +84,7 @@ def airflow(
         webhook=pager.address,
         connections=own.given,
         warm_spark=True,
+        parse_every_seconds=5,  # the tests publish contracts one after the other
     )
     with start_airflow(settings, airflow_stack, deadline_seconds=PATIENCE_SECONDS) as airflow:
         yield airflow

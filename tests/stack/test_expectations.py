@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import great_expectations.expectations as gxe
 import pytest
@@ -22,7 +24,7 @@ from tallystick.store.runs.run_store import read_run
 from tallystick_expectations.breaks_suite import breaks_suite
 from tallystick_expectations.census_suite import census_suite
 from tallystick_expectations.evaluate_app import evaluate_run, main
-from tallystick_expectations.evaluation import DataDocs, EvidenceShrunk, SuiteOutcome, evaluate_suites
+from tallystick_expectations.evaluation import EvidenceShrunk, SuiteOutcome, evaluate_suites
 from tallystick_expectations.figures_suite import figures_suite
 from tallystick_expectations.suite import Suite
 
@@ -52,8 +54,7 @@ def suites_of(run: StoredRun, contract: Contract) -> tuple[Suite, ...]:
 
 
 def evaluated(suites: tuple[Suite, ...], run: StoredRun, folder: Path) -> dict[str, SuiteOutcome]:
-    docs = DataDocs(pages=folder / "pages", results=folder / "results")
-    outcomes = evaluate_suites(suites, docs=docs, run_name="cut 1", run_time=run.recorded_at)
+    outcomes = evaluate_suites(suites, pages=folder / "pages", run_name="cut 1", run_time=run.recorded_at)
     return {outcome.name: outcome for outcome in outcomes}
 
 
@@ -185,9 +186,24 @@ def test_the_pages_list_every_run_once(stored: Callable[..., StoredRun], books: 
     listed = {path.parent.parent.name for path in (pages / "validations" / "figures").rglob("*.html")}
     assert listed == {"cut 0", "cut 2"}
     index = (pages / "index.html").read_text()
-    assert "cut 0" in index
-    assert "cut 2" in index
+    assert index.index("cut 2") < index.index("cut 0"), "the newest first"
+    linked = [unquote(address) for address in re.findall(r'href="([^"]+)"', index)]
+    assert len(linked) == 2 * len(suites_of(run, books.contract))
+    assert all((pages / address).is_file() for address in linked)
     assert {path.stat().st_mode & 0o777 for path in tmp_path.rglob("*")} == {0o700, 0o600}
+
+
+def test_the_pages_of_earlier_runs_are_neither_read_nor_written(
+    stored: Callable[..., StoredRun], books: Any, tmp_path: Path
+) -> None:
+    run = stored()
+    evaluate_run(run, books.contract, tmp_path)
+    earlier = list((tmp_path / "data_docs" / books.contract.name / "validations").rglob("*.html"))
+    for page in earlier:
+        page.write_text("as it was")
+    evaluate_run(replace(run, result=replace(run.result, cut_n=2)), books.contract, tmp_path)
+    assert {page.read_text() for page in earlier} == {"as it was"}
+    assert not list(tmp_path.rglob("*.json")), "no result is kept that the next run would read"
 
 
 def test_the_app_prints_one_line_and_ends_well_whatever_was_found(

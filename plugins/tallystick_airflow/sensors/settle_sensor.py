@@ -11,7 +11,7 @@ from tallystick_airflow.operators.contract_operator import open_verdict_store, r
 from tallystick_airflow.run_window import window_of
 
 POLL_SECONDS = 1.0
-"""Between two looks of the triggerer at both sides."""
+"""Between two of the triggerer's first looks at both sides; later ones are further apart, as the trigger says."""
 
 
 class SettleSensor(BaseSensorOperator):

@@ -14,13 +14,18 @@ from tallystick.store.clock import store_now
 from tallystick.store.engine import open_store
 from tallystick_airflow.connections import read_connections, read_store_dsn
 
+QUICK_LOOKS = 10
+"""Most windows settle within so many looks."""
+SLOWER = 5
+
 
 class SettleTrigger(BaseTrigger):
     """Look at both sides until they have settled, or until `give_up_utc` by the verdict store's clock.
 
     Takes the contract itself, not its file: the triggerer may run where the DAGs do not lie. Holds no secret; the
     connections are read where it runs. An error that a look raises fails the task, and its retry starts afresh.
-    poll_seconds: between two looks, as settle_sensor.py says; the default is for a wait that began before an upgrade.
+    poll_seconds: between two of the first looks, as settle_sensor.py says; the default is for a wait that began before
+    an upgrade.
     Event: settled, waits_for.
     """
 
@@ -57,8 +62,15 @@ class SettleTrigger(BaseTrigger):
                 engine.dispose()  # a hundred waiting windows hold no connection between their looks
 
         readiness, looked_utc = await asyncio.to_thread(look)
+        looks = 1
         while not readiness.settled and looked_utc < give_up_utc:
-            await asyncio.sleep(self.poll_seconds)
+            await asyncio.sleep(pause_seconds(looks, self.poll_seconds))
+            looks += 1
             readiness, looked_utc = await asyncio.to_thread(look)
         told = {"settled": readiness.settled, "waits_for": list(readiness.waits_for)}
         yield TriggerEvent(told)  # type: ignore[no-untyped-call] # Airflow gave its constructor no types
+
+
+def pause_seconds(looks: int, poll_seconds: float) -> float:
+    """Return how long to wait after so many looks: as asked for at first, then five times as long."""
+    return poll_seconds if looks <= QUICK_LOOKS else SLOWER * poll_seconds
