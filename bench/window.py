@@ -210,8 +210,8 @@ def _airflow(stack: LabStack) -> Iterator[AirflowStack]:
 
 
 def import_costs() -> dict[str, float]:
-    """CPU seconds of each part's imports after Airflow's own, in a process of its own; medians of three."""
-    return {part: median(_import_cost(modules) for _ in range(3)) for part, modules in _IMPORTS.items()}
+    """CPU seconds of each part's imports after Airflow's own, in a process of its own."""
+    return {part: _import_cost(modules) for part, modules in _IMPORTS.items()}
 
 
 def _import_cost(modules: str) -> float:

@@ -23,7 +23,7 @@ from tallystick.model.stored_run import StoredRun
 from tallystick.store.engine import open_store
 from tallystick.store.runs.run_store import read_run
 
-_NICE = 10
+_NICE = 5
 """Five seconds of a core, for which no verdict waits: whatever a verdict waits for goes first."""
 
 

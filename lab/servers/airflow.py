@@ -29,6 +29,8 @@ _COMPONENTS = ("api-server", "dag-processor", "triggerer", "scheduler")
 """In the order of their start. The scheduler stops first, and the api-server last: running tasks report to it."""
 
 _SPARK_SECONDS_MAX = 150
+_SLOTS_OF_WARM_SPARK = 2
+"""Its clients start no Java; with one slot the cut of a window would wait for Spark to be done with another's."""
 
 WHAT_A_READER_NEEDS = ("api-server", "dag-processor")
 """For who looks and runs nothing: no scheduler, so no run is started."""
@@ -85,7 +87,7 @@ def start_airflow(
         airflow = AirflowStack(
             base_url=settings.base_url, passwords=settings.passwords(), settings=settings, environment=environment
         )
-        airflow.make_pool(SPARK_POOL, slots=1)
+        airflow.make_pool(SPARK_POOL, slots=_SLOTS_OF_WARM_SPARK if settings.warm_spark else 1)
         yield airflow
 
 

@@ -22,7 +22,7 @@ USERS = {"admin": "admin", "operator": "op", "approver": "op", "viewer": "viewer
 """User to role. An op may start runs and approve, though not approve what it asked for; a viewer may only look."""
 
 SPARK_POOL = "spark"
-"""Pool of one slot: on two cores two Spark jobs at once take longer than one after the other."""
+"""Pool of one slot, where each task starts a JVM: two at once take two cores longer than one after the other."""
 
 LAB_CONNECTIONS = ("spark_default", "kafka_billing", "ledger_billing", "tallystick_store", "alert_webhook")
 """Ids of the connections that every Airflow of the lab has."""
