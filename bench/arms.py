@@ -1,9 +1,12 @@
 """The programs that the benchmark compares, each run in a process of its own.
 
   floor      Kafka's own consumer-perf-test on the topic and, at the same time, COPY TO of the ledger's columns:
-             both sides read once, nothing done with them
+             both sides read once, nothing done with them. Kept for one more release, beside raw
+  raw        a warm process that fetches the topic's batches and drops them, beside two sessions of binary COPY
   naive      a Spark job as one writes it today: default source, from_json, JDBC, full outer join, counts
   datacompy  SparkSQLCompare on the same two frames
+  duckdb     one warm process: librdkafka to Arrow, the ledger by ADBC, a full outer join in DuckDB
+  bare       one Java class on Kafka's and PostgreSQL's own clients, with one hash map
   ours       cut, census, match, classes, stored verdict
 
 An arm is a dictionary: the seconds of each run, their median when warm, and what the last run answered. One more, the
@@ -24,6 +27,7 @@ import psycopg
 
 from bench.data_set import AGREES, TOPIC, DataSize
 from bench.memory_peak import peak_of
+from bench.spark_session import JARS
 from lab.servers import process
 from lab.servers.broker import DEFAULT_JARS
 from lab.servers.stack import LabStack
@@ -32,6 +36,7 @@ from tallystick.connections.connections import environment_variable
 FOLDER = process.REPOSITORY / "build" / "bench"
 KAFKA, LEDGER = "kafka_bench", "ledger_bench"
 _ARM_SECONDS_MAX = 3600
+_BARE_JOIN = Path(__file__).with_name("java") / "BareJoin.java"
 
 
 def read_both_sides(stack: LabStack, size: DataSize, times: int) -> dict[str, Any]:
@@ -51,6 +56,24 @@ def read_both_sides(stack: LabStack, size: DataSize, times: int) -> dict[str, An
 def run_ours(contracts: Sequence[Path]) -> dict[str, Any]:
     """A window of each contract, one after the other in one session."""
     return _run("bench.ours_app", *(word for path in contracts for word in ("--contract", str(path))))
+
+
+def run_raw(stack: LabStack, times: int) -> dict[str, Any]:
+    """The floor in a warm process, so many times."""
+    return _run("bench.raw_app", *_sides(stack, AGREES, times))
+
+
+def run_duckdb(stack: LabStack, table: str, times: int) -> dict[str, Any]:
+    """The join by DuckDB, so many times in one process."""
+    return _run("bench.duckdb_app", *_sides(stack, table, times))
+
+
+def run_bare(stack: LabStack, table: str, times: int) -> dict[str, Any]:
+    """The join by one Java class, so many times in one process; compiled before."""
+    jars = f"{DEFAULT_JARS}/*:{next(JARS.glob('postgresql-*.jar'))}"
+    subprocess.run(["javac", "-cp", jars, "-d", str(FOLDER), str(_BARE_JOIN)], check=True, timeout=_ARM_SECONDS_MAX)
+    argv = ["java", "-Xmx4g", "-cp", f"{FOLDER}:{jars}", _BARE_JOIN.stem, stack.bootstrap_servers, TOPIC]
+    return _run_command(_BARE_JOIN.stem, [*argv, environment_variable(LEDGER), table, str(times)])
 
 
 def run_naive(stack: LabStack, table: str, times: int) -> dict[str, Any]:
@@ -89,16 +112,18 @@ def _read_ledger(stack: LabStack) -> float:
 
 
 def _run(program: str, *argv: str) -> dict[str, Any]:
-    """Run one program; its runs, the first of which is cold, and the most memory that its processes held together."""
-    result, log = FOLDER / "result.json", FOLDER / f"{program}.log"
+    return _run_command(program, [sys.executable, "-m", program, *argv, "--result"])
+
+
+def _run_command(program: str, argv: Sequence[str]) -> dict[str, Any]:
+    """Run one program; its runs, the first of which is cold, and the most memory that its processes held together.
+
+    The last word it is given is where its figures go: a file of its own, since the tests run several programs at once.
+    """
+    result, log = FOLDER / f"{program}.json", FOLDER / f"{program}.log"
     started = time.perf_counter()
     with log.open("w") as words:
-        child = subprocess.Popen(
-            [sys.executable, "-m", program, *argv, "--result", str(result)],
-            cwd=process.REPOSITORY,
-            stdout=words,
-            stderr=subprocess.STDOUT,
-        )
+        child = subprocess.Popen([*argv, str(result)], cwd=process.REPOSITORY, stdout=words, stderr=subprocess.STDOUT)
         try:
             peak_mib = peak_of(child)
         finally:

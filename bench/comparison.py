@@ -11,7 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from bench.answers import disagreements, expected_answers, ratios
-from bench.arms import FOLDER, KAFKA, LEDGER, read_both_sides, run_datacompy, run_naive, run_ours
+from bench.arms import (
+    FOLDER,
+    KAFKA,
+    LEDGER,
+    read_both_sides,
+    run_bare,
+    run_datacompy,
+    run_duckdb,
+    run_naive,
+    run_ours,
+    run_raw,
+)
 from bench.data_set import (
     AGREES,
     BROKEN,
@@ -33,8 +44,9 @@ from tallystick.connections.connections import environment_variable
 from tallystick.contract.contract import load_contract
 from tallystick.store.engine import connect_store, migrate, open_store
 
-NAIVE, DATACOMPY, BROKEN_TABLE, PLANTED, COMMAND = "naive", "datacompy", "broken", "planted", "command"
-PARTS = (NAIVE, DATACOMPY, BROKEN_TABLE, PLANTED, COMMAND)
+NAIVE, DATACOMPY, DUCKDB, BARE = "naive", "datacompy", "duckdb", "bare"
+BROKEN_TABLE, PLANTED, COMMAND = "broken", "planted", "command"
+PARTS = (NAIVE, DATACOMPY, DUCKDB, BARE, BROKEN_TABLE, PLANTED, COMMAND)
 """What a measurement can do without."""
 _COMMAND_TIMES = 3
 
@@ -62,7 +74,7 @@ def measure(
         for name, arm in _arms(stack, size, contracts, times, naive_times or times, left_out):
             arms[name] = arm
             run.say(f"{name}: {_in_words(arm)}")
-    expected = expected_answers(wrong_rows, hot_key_copies=size.hot_key_copies)
+    expected = expected_answers(wrong_rows, events=size.events, hot_key_copies=size.hot_key_copies)
     return {
         "size": asdict(size),
         "times": times,
@@ -101,6 +113,7 @@ def _arms(
     without: Collection[str],
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "floor", read_both_sides(stack, size, times)
+    yield "raw", run_raw(stack, times)
     for table, suffix in ((AGREES, ""), (BROKEN, "_broken")):
         if table == BROKEN and BROKEN_TABLE in without:
             continue
@@ -109,6 +122,10 @@ def _arms(
             yield f"naive{suffix}", run_naive(stack, table, naive_times)
         if DATACOMPY not in without:
             yield f"datacompy{suffix}", run_datacompy(stack, table)
+        if DUCKDB not in without:
+            yield f"duckdb{suffix}", run_duckdb(stack, table, times)
+        if BARE not in without:
+            yield f"bare{suffix}", run_bare(stack, table, times)
     if COMMAND not in without:
         yield "command", run_command(contracts[COMMAND], FOLDER / "command.log")
     if PLANTED not in without:

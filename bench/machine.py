@@ -7,9 +7,11 @@ import psutil
 
 from lab.soak.long_run import measured_on
 
+_RIVALS = ("datacompy", "duckdb", "adbc-driver-postgresql")
+
 
 def machine() -> dict[str, Any]:
     """Versions by package, the machine's cores, its memory in GiB."""
     measured = measured_on()
-    versions = measured["versions"] | {"datacompy": version("datacompy")}
+    versions = measured["versions"] | {package: version(package) for package in _RIVALS}
     return measured | {"versions": versions, "memory_gib": round(psutil.virtual_memory().total / 2**30, 1)}

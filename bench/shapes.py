@@ -3,10 +3,10 @@
     python -m bench.shapes --events 300000 --times 3
     python -m bench.shapes --shape plain --shape "10 KB payloads"
 
-Each shape is a data set of its own on servers of its own, run under all programs of bench/arms.py: plain, also with one
-row of a hundred wrong; large payloads; one hot partition; many partitions; one hot key. Writes build/bench_shapes.json,
-in which shapes that were not asked for stay as they were measured before. Ends with 1 when naive or datacompy is faster
-than ours on any of them, by medians of warm runs, or an answer is wrong.
+Each shape is a data set of its own on servers of its own, run under the floors and what runs in Spark of bench/arms.py:
+plain, also with one row of a hundred wrong; large payloads; one hot partition; many partitions; one hot key. Writes
+build/bench_shapes.json, in which shapes that were not asked for stay as they were measured before. Ends with 1 when
+naive or datacompy is faster than ours on any of them, by medians of warm runs, or an answer is wrong.
 """
 
 import argparse
@@ -18,13 +18,14 @@ from typing import Any, NamedTuple
 from rich.table import Table
 
 from bench.answers import faster_than_ours
-from bench.comparison import BROKEN_TABLE, COMMAND, DATACOMPY, PLANTED, measure
+from bench.comparison import BARE, BROKEN_TABLE, COMMAND, DATACOMPY, DUCKDB, PLANTED, measure
 from bench.data_set import DataSize
 from lab.servers.process import REPOSITORY
 from lab.soak.long_run import LongRun
 
 FIGURES = REPOSITORY / "build" / "bench_shapes.json"
-_NO_FAULTS = (BROKEN_TABLE, PLANTED, COMMAND)
+_ONLY_SPARK = (DUCKDB, BARE, PLANTED, COMMAND)
+_NO_FAULTS = (*_ONLY_SPARK, BROKEN_TABLE)
 
 
 class Shape(NamedTuple):
@@ -43,7 +44,7 @@ def shapes(events: int) -> dict[str, Shape]:
     there it told differences that are none, other ones in each run.
     """
     return {
-        "plain": Shape(DataSize(events=events), (PLANTED, COMMAND)),
+        "plain": Shape(DataSize(events=events), _ONLY_SPARK),
         "10 KB payloads": Shape(DataSize(events=events // 4, filler_bytes=10_000), _NO_FAULTS),
         "90 % on one partition": Shape(DataSize(events=events, hot_partition_percent=90), _NO_FAULTS),
         "1,000 partitions": Shape(DataSize(events=events // 4, partitions=1_000), (*_NO_FAULTS, DATACOMPY), 1),

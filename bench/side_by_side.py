@@ -59,8 +59,8 @@ def main() -> None:
 
 def table_of(arms: Mapping[str, Mapping[str, Any]]) -> Table:
     """The arms, a line each."""
-    table = Table("program", "warm, s", "cold process, s", "peak, MiB", "over the floor")
-    floor = arms["floor"]["warm_seconds"]
+    table = Table("program", "warm, s", "cold process, s", "peak, MiB", "over raw")
+    floor = arms["raw"]["warm_seconds"]
     for name, arm in arms.items():
         warm, cold, peak = (arm.get(figure) for figure in ("warm_seconds", "cold_process_seconds", "peak_mib"))
         table.add_row(
