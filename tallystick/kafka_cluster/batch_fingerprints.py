@@ -100,6 +100,18 @@ def compare_anchors(
     )
 
 
+def cut_off_since(read: TopicSlice, now: PartitionSnapshot, *, cut_n: int) -> BatchFingerprint:
+    """Stand in for what a log no longer holds of a slice that a run has just read: no batch will be equal to it."""
+    return BatchFingerprint(
+        topic_partition=now.topic_partition,
+        kafka_offset_start=max(now.high_watermark, now.log_start),
+        kafka_offset_end=read.offsets.kafka_offset_end,
+        crc32c=None,
+        leader_epoch=now.leader_epoch,
+        read_by_cut=cut_n,
+    )
+
+
 def _anchor(offsets: OffsetRange, batch: DecidedBatch, cut_n: int) -> BatchFingerprint:
     return BatchFingerprint(
         topic_partition=offsets.topic_partition,
@@ -112,10 +124,10 @@ def _anchor(offsets: OffsetRange, batch: DecidedBatch, cut_n: int) -> BatchFinge
 
 
 def _identity(anchor: BatchFingerprint) -> str:
-    return (
-        f"offsets {anchor.kafka_offset_start} to {anchor.kafka_offset_end}, checksum {anchor.crc32c:08x}, "
-        f"leader epoch {anchor.leader_epoch}"
-    )
+    offsets = f"offsets {anchor.kafka_offset_start} to {anchor.kafka_offset_end}"
+    if anchor.crc32c is None:
+        return f"{offsets} (cut off since)"
+    return f"{offsets}, checksum {anchor.crc32c:08x}, leader epoch {anchor.leader_epoch}"
 
 
 def _range(topic_partition: TopicPartition, start: int, end: int) -> OffsetRange:

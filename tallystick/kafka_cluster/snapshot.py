@@ -8,6 +8,7 @@ from kafka.admin import KafkaAdminClient
 
 from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.batch_fingerprints import (
+    cut_off_since,
     find_rewritten,
     newest_anchors,
     read_anchors,
@@ -31,7 +32,7 @@ from tallystick.kafka_cluster.state import (
 from tallystick.kafka_log.fetch import Fetch, FetchTogether, fetchers
 from tallystick.kafka_log.prefetch import fetch_ahead
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
-from tallystick.model.cut import Cut, PartitionSnapshot, TopicSlice, discontinuity
+from tallystick.model.cut import Cut, Discontinuity, PartitionSnapshot, TopicSlice, discontinuity
 from tallystick.model.offsets import OffsetRange, TopicPartition
 
 _FETCH_BYTES = 1 << 20
@@ -59,6 +60,7 @@ def read_cluster(
     going_on = _going_on(cut, after)
     kept, kept_on = _not_compacting(settings, after, going_on)
     anchors, rewritten = follow_anchors(fetch, together, cut.n, kept, kept_on, earlier.anchors)
+    anchors = _with_cut_off(anchors, cut, kept)
     by_topic = {one.topic: one for one in settings}
     expiries = (read_unread_expiry(fetch, topic_slice, now, by_topic.get(now.topic)) for topic_slice, now in going_on)
     return ClusterState(
@@ -189,6 +191,21 @@ def follow_anchors(
     for offsets in bare:
         known[offsets.topic_partition] = [*read_anchors_left(fetch_below, offsets, cut_n=cut_n)]
     return tuple(one for anchors in known.values() for one in anchors), tuple(rewritten)
+
+
+def _with_cut_off(
+    anchors: tuple[BatchFingerprint, ...], cut: Cut, after: Iterable[PartitionSnapshot]
+) -> tuple[BatchFingerprint, ...]:
+    """Anchors, and what logs have lost since the cut: its slice has left no batch to compare, and a log that has grown
+    past the slice's end by the next run would look as if nothing had happened.
+    """
+    for now in after:
+        read = cut.slice_of(now.topic_partition)
+        if read and discontinuity(cut, now) is Discontinuity.TRUNCATED:
+            of_it = [one for one in anchors if one.topic_partition == now.topic_partition]
+            others = [one for one in anchors if one.topic_partition != now.topic_partition]
+            anchors = (*others, *newest_anchors(of_it, [cut_off_since(read, now, cut_n=cut.n)]))
+    return anchors
 
 
 def _place(now: PartitionSnapshot) -> TopicPartition:

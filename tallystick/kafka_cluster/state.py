@@ -90,17 +90,21 @@ class BlockedEvents:
 
 @dataclass(frozen=True, kw_only=True)
 class BatchFingerprint:
-    """The identity of a batch that a run has read. The checksum covers its records, not its place."""
+    """The identity of a batch that a run has read. The checksum covers its records, not its place.
+
+    crc32c: None stands for all that the log had lost of a slice when its run had read it: nothing that stands there
+    later is what was read.
+    """
 
     topic_partition: TopicPartition
     kafka_offset_start: int
     kafka_offset_end: int
-    crc32c: int
+    crc32c: int | None
     leader_epoch: int
     read_by_cut: int
 
     @property
-    def content(self) -> tuple[int, int, int]:
+    def content(self) -> tuple[int, int, int | None]:
         """Return the part that may never change. The same bytes under a later leader epoch are the same records, sent
         again.
         """

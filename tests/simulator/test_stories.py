@@ -379,3 +379,30 @@ def test_a_row_too_many_that_another_contract_has_taken_back_already_is_none(hel
         found.match_key == "ev-3-payout" for row in of_audit for found in row.result.breaks if row.result.cut_n == 3
     )
     assert "duplicate_in_ledger" not in outstanding(played)
+
+
+@pytest.mark.parametrize(("later", "told"), [("carry", ["log_rewritten"]), ("wait", ["log_truncated"])])
+def test_a_log_that_was_cut_back_once_a_run_had_read_it_and_has_grown_again_is_told_by_the_next_run(
+    later: str, told: list[str]
+) -> None:
+    """The run has no batch left to keep, so that the next one found nothing to compare and called it MATCHED."""
+    played = play(
+        Config(
+            direction="ledger_to_topic",
+            partitions=2,
+            key_is_unique=True,
+            producer_mode="transactional",
+            carrier_mode="at_most",
+        ),
+        *(
+            ("half_trade", 1, 2),
+            "window",
+            ("half_trade", 1, 2),
+            "window",
+            "window",
+            ("trade", 5, 9),
+            ("by_hand", 3, 10),
+        ),
+        *(("truncate", 0, 7, 21), "window", ("by_hand", 5, 11), (later, 0, 0), (later, 0, 0), "window"),
+    )
+    assert [one for one in doubts(played, upto=4)[3] if one.startswith("log_")] == told

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tallystick.contract.contract import Contract
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import Break
+from tallystick.model.offsets import OffsetRange
 from tallystick.model.open_item import ItemState
 from tallystick.model.run_result import RunResult
 from tests.simulator.oracle.effects_in_ledger import effects_in_ledger
@@ -281,7 +282,7 @@ class Oracle:
 
     def _unread(self, name: str, events: Iterable[EventFact]) -> list[EventFact]:
         """Those that lie in no slice of a stored cut, as far as it could read, and was read at all; or that came to lie
-        there since, where the log was cut back.
+        there since, where the log was cut back. Of a log that was cut back ahead of a scan nothing is read.
         """
         books = self.world.store.of(name)
         read = [
@@ -290,6 +291,7 @@ class Oracle:
             if Doubt.CUT_CLOSED not in row.doubts
         ]
         expired = {n: row.recorded_at for n, row in books.verdicts.items() if Doubt.LOG_EXPIRED in row.doubts}
+        broken_off = {n for n, row in books.verdicts.items() if Doubt.LOG_TRUNCATED in row.doubts}
         return [
             one
             for one in events
@@ -299,9 +301,20 @@ class Oracle:
                 and part.readable.kafka_offset_start <= one.offset < part.readable.kafka_offset_end
                 and one.written_at <= at
                 and not (cut.n in expired and self._was_taken(one, before=expired[cut.n]))
+                and not (cut.n in broken_off and self._was_cut_back(part.offsets, cut.now_utc, at))
                 for cut, at in read
             )
         ]
+
+    def _was_cut_back(self, offsets: OffsetRange, since: datetime, until: datetime) -> bool:
+        """Did the log lose some of these between two moments?"""
+        return any(
+            what == "truncated"
+            and place == offsets.topic_partition
+            and up_to < offsets.kafka_offset_end
+            and since <= at <= until
+            for at, what, place, up_to in self.world.truth.losses
+        )
 
     def _was_taken(self, event: EventFact, *, before: datetime) -> bool:
         """Had retention taken it by then? A cut is stored as it was made, and what expires behind that is said."""

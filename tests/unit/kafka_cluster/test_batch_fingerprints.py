@@ -4,10 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.kafka_cluster.batch_fingerprints import ANCHORS_MAX, find_rewritten, newest_anchors, read_anchors
+from tallystick.kafka_cluster.batch_fingerprints import (
+    ANCHORS_MAX,
+    compare_anchors,
+    cut_off_since,
+    find_rewritten,
+    newest_anchors,
+    read_anchors,
+)
 from tallystick.kafka_cluster.state import BatchFingerprint, RewrittenBatch
 from tallystick.kafka_log.batch_header import Marker
-from tests.unit.builders import PART, offsets
+from tests.unit.builders import PART, offsets, partition_at, slice_of
 from tests.unit.synthetic_log import SyntheticLog
 
 
@@ -115,3 +122,12 @@ def test_an_idle_partition_keeps_its_older_anchors() -> None:
 @pytest.mark.parametrize("flipped", [b"C", b"c "])
 def test_one_byte_is_enough(flipped: bytes) -> None:
     assert len(rewritten(log_of(b"a", b"b", flipped))) == 1
+
+
+def test_whatever_stands_where_a_log_was_cut_off_once_it_had_been_read_is_something_else() -> None:
+    shorter = partition_at(log_start=0, lso=4, high_watermark=4)
+    gone = cut_off_since(slice_of(0, 6), shorter, cut_n=2)
+    assert (gone.kafka_offset_start, gone.kafka_offset_end, gone.read_by_cut) == (4, 6, 2)
+    (differs,) = compare_anchors([gone], [replace(gone, crc32c=0)])
+    assert differs.before == "offsets 4 to 6 (cut off since)"
+    assert find_rewritten(READ.fetch, [gone], log_start=6) == ()
