@@ -82,6 +82,14 @@ def test_a_command_quotes_what_a_shell_would_read() -> None:
     assert commands[2].endswith("--operation Describe --transactional-id '*'")
 
 
+def test_a_comment_before_each_command_says_what_it_is_for() -> None:
+    found = kafka_acls(contract_of(L2T, compensation=REPUBLISHES), reader="r", executor="e", environment="test")
+    lines = list(kafka_commands(found))
+    assert lines[::2] == [f"# {one.why}" for one in found]
+    assert all(line.startswith("kafka-acls.sh ") for line in lines[1::2])
+    assert lines[0] == "# its events and settings"
+
+
 def test_a_reader_selects_from_its_table_alone() -> None:
     assert statements(contract_of(L2T)) == [
         'GRANT USAGE ON SCHEMA billing TO "reader";',

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.ledger.key_index import IndexedCopy, IndexIncomplete, ReadableIndexes, commit_index, key_hash
+from tallystick.ledger.key_index import (
+    IndexedCopy,
+    IndexIncomplete,
+    IndexUnreadable,
+    ReadableIndexes,
+    commit_index,
+    key_hash,
+)
 from tallystick_spark.readers import key_index_files
 from tallystick_spark.readers.key_index_files import IndexPlan, IndexWriter, index_hashes, read_before
 from tests.unit.builders import LAW
@@ -71,6 +78,23 @@ def test_a_cut_whose_index_does_not_hold_all_that_was_read_is_held_against_nothi
     write(tmp_path / "2", ["a", "b"])
     with pytest.raises(IndexIncomplete, match="holds 2 copies; expected the 3"):
         read_before(IndexPlan(folder=tmp_path / "2", seed=SEED, older=older), 3)
+
+
+@pytest.mark.parametrize("sound", [True, False])
+def test_an_earlier_cuts_file_that_cannot_be_read_is_told_with_its_name(tmp_path: Path, sound: bool) -> None:
+    """Its footer is sound, and so are its hashes: only where one comes again its text is read."""
+    (older,) = write(tmp_path / "1", ["a"])
+    write(tmp_path / "2", ["a"])
+    write(tmp_path / "3", ["b"])
+    if sound:
+        assert found(tmp_path / "2", older) == {("out", 0, 0)}
+        return
+    older.write_bytes(older.read_bytes().replace(b"topic:out", b"\xfbopic:out"))
+    with pytest.raises(
+        IndexUnreadable, match=f"{older.name}: expected a file of an index of keys, got one that cannot"
+    ):
+        found(tmp_path / "2", older)
+    assert found(tmp_path / "3", older) == set()
 
 
 def test_the_half_of_a_hash_that_is_held_against_first_is_not_all_of_it(
