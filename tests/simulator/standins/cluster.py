@@ -71,8 +71,9 @@ def _nothing_together(group: Sequence[Asked]) -> dict[Asked, FetchedLog]:
 def read_topic_snapshot(admin: WorldAdmin, topics: Sequence[str]) -> tuple[PartitionSnapshot, ...]:
     admin.ask("read_topic_snapshot")
     logs = admin.broker.logs_of(topics)
+    there = {log.place.topic for log in logs}
     for topic in topics:
-        if not any(log.place.topic == topic for log in logs):
+        if topic not in there:
             raise TopicNotFound(f"topic {topic}: the cluster has no such topic")
     return tuple(_snapshot(log, admin.replicas) for log in logs)
 

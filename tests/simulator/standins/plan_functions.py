@@ -76,7 +76,8 @@ def executed_actions(engine: Store, contract_name: str) -> dict[UUID, tuple[UUID
     for action_id, row in engine.actions.items():
         if row.stored.state is not ActionState.DONE or row.stored.break_id is None:
             continue
-        told = [line for line in engine.audit if line.detail.get("action_id") == str(action_id)]
+        name = str(action_id)
+        told = [line for line in engine.audit if line.detail.get("action_id") == name]
         reopened = max((n for n, line in enumerate(told) if line.event == "reopened"), default=-1)
         since = [
             line.recorded_at
@@ -90,7 +91,7 @@ def executed_actions(engine: Store, contract_name: str) -> dict[UUID, tuple[UUID
 
 def known_repairs(engine: Store, action_ids: Collection[str]) -> tuple[KnownRepair, ...]:
     found = []
-    for action_id, row in engine.actions.items():
+    for action_id, row in engine.actions.items() if action_ids else ():
         if str(action_id) not in action_ids or row.stored.state not in HOLDING:
             continue
         plan, _ = engine.plans[row.stored.plan_id]

@@ -49,15 +49,22 @@ def quick_replace(one: Any, /, **changes: Any) -> Any:
         for name in values.keys() - names:
             del values[name]
     values.update(changes)
+    if _looks_at_itself(kind):
+        new.__post_init__()
     return new
 
 
 @cache
 def _plain_fields(kind: type) -> frozenset[str] | None:
-    """Names of its fields, where making one does nothing but set them."""
-    plain = "__slots__" not in vars(kind) and not hasattr(kind, "__post_init__")
+    """Names of its fields, where making one does nothing but set them, and look at them."""
     fields = dataclasses.fields(kind)
-    return frozenset(one.name for one in fields) if plain and all(one.init for one in fields) else None
+    plain = "__slots__" not in vars(kind) and all(one.init for one in fields)
+    return frozenset(one.name for one in fields) if plain else None
+
+
+@cache
+def _looks_at_itself(kind: type) -> bool:
+    return hasattr(kind, "__post_init__")
 
 
 def _modules() -> list[ModuleType]:

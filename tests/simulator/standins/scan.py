@@ -220,7 +220,7 @@ def scan_cut(
             waiting = len(world.point.waiting)
             quick = _lean_way(given)
             as_it_was = len(world.point.waiting) == waiting
-            if as_it_was and (Counted.scans % LONG_WAY_IN == 1 or _has_new_canary_keys(world, quick[0])):
+            if as_it_was and (Counted.scans % LONG_WAY_IN == 1 or _is_first_with_canary_keys(world, quick[0])):
                 with world.point.aside():
                     _refuse_difference(quick, _long_way(given))
             return quick if described.row_id_is_unique else (_with_repeated_ids(given, quick[0]), quick[1])
@@ -237,12 +237,11 @@ LONG_WAY_IN = 499
 """One run in so many goes through Arrow, blobs and hashes too."""
 
 
-def _has_new_canary_keys(world: Any, scan: SliceScan) -> bool:
-    """Are there copies whose keys begin as those of planted ones do, and which were not yet scanned both ways?"""
-    named = {one.item_id for one in scan.copies if one.match_key.startswith(CANARY)}
-    new = not named <= world.scanned_both_ways
-    world.scanned_both_ways |= named
-    return new
+def _is_first_with_canary_keys(world: Any, scan: SliceScan) -> bool:
+    """Are these a world's first copies whose keys begin as those of planted ones do?"""
+    first = not world.has_canary_keys and any(one.match_key.startswith(CANARY) for one in scan.copies)
+    world.has_canary_keys |= first
+    return first
 
 
 class Counted:

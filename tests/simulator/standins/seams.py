@@ -88,7 +88,7 @@ class CurrentWorld:
         cls.it, cls.drawn = world, Random(0)
 
 
-EACH_RULE_IN = 500
+EACH_RULE_IN = 2_000
 """Planted cases of each rule take ten times as long as all else of a run, and know nothing of the world."""
 
 

@@ -78,7 +78,7 @@ class Folder(Database):
         for path in paths:
             for row_id in self.files[path].row_ids:
                 row = self.rows[row_id]
-                yield replace(row, row_id=row.said_id)
+                yield row if row.copy_of is None else replace(row, row_id=row.said_id)
 
     def _newest(self) -> str:
         return max(self.files, key=lambda path: self.files[path].modified_ns)

@@ -45,7 +45,7 @@ class World:
     told: list[str] = field(default_factory=list)
     """The story, a line for each thing that happened."""
     ledger_down: bool = False
-    scanned_both_ways: set[str] = field(default_factory=set)
+    has_canary_keys: bool = False
 
     def __post_init__(self) -> None:
         key_index.FOLDERS.by_path.clear()
@@ -93,7 +93,8 @@ class World:
         return {"world": self}
 
     def tell(self, line: str) -> None:
-        self.told.append(f"{self.clock.now:%d %H:%M:%S}  {line}")
+        now = self.clock.now  # by hand, since a format of moments takes longer than most of what is told of
+        self.told.append(f"{now.day:02} {now.hour:02}:{now.minute:02}:{now.second:02}  {line}")
 
     def open_ledger(
         self, engine: Any, contract: Contract
