@@ -54,12 +54,6 @@ KNOWN: tuple[Known, ...] = (
         lambda found: "a run said that partners may be lost" in found.sentence and "follower twice" in found.sentence,
     ),
     Known(
-        "missing, where its event came to stand below what was read, in a log that was cut back while a run read it",
-        "That run says so (log_rewritten, or torn_cut). Where the log has grown past the read end again by the next, "
-        "nobody reads what stands below: a slice begins where the one before it ended (cut.next_topic_slice).",
-        lambda found: "its event stands where others had been read" in found.sentence,
-    ),
-    Known(
         "published again, where the first is older than the books and has expired, and its row was archived",
         "A new row of an old key is an origin that nobody has answered, for all that the books know: no index has what "
         "they never read, the log has forgotten it, and no row of the key is older.",

@@ -9,7 +9,10 @@ import pytest
 from tests.simulator import broken_again, reached
 from tests.simulator.known import KNOWN, known_as
 from tests.simulator.oracle.clauses import Violation
+from tests.simulator.schedule.play import Play, Schedule, steps_of
 from tests.simulator.simulate import main
+from tests.simulator.standins.seams import stand_ins
+from tests.simulator.world.config import Config
 
 
 def test_a_few_schedules_violate_nothing_and_are_written_down(tmp_path: Path) -> None:
@@ -38,6 +41,25 @@ def test_each_line_of_what_is_out_of_reach_names_something_and_is_struck_off_onc
 def test_a_known_violation_is_no_other_one() -> None:
     assert known_as(Violation("each wrong is told", "books: ev-1: missing, and nobody said so")) is None
     assert len({one.name for one in KNOWN}) == len(KNOWN)
+
+
+AGAIN = Schedule(
+    Config(direction="ledger_to_topic"),
+    tuple(
+        steps_of(
+            *(("trade", 0, 4), ("trade", 3, 0), ("archive", 2, 11), ("trade", 0, 7), "window"),
+            *("retain_all", ("first_again", 5, 3), "window", "window", "plan_and_act"),
+        )
+    ),
+)
+
+
+def test_what_is_known_is_violated_still_and_told_from_any_other() -> None:
+    with stand_ins():
+        (violated,) = Play(AGAIN).all()
+    assert "older than the books, and expired" in violated.sentence
+    assert known_as(violated) is not None
+    assert known_as(violated._replace(sentence=violated.sentence.partition(";")[0])) is None
 
 
 @pytest.mark.parametrize("broken", broken_again.BROKEN, ids=[str(one.finding) for one in broken_again.BROKEN])

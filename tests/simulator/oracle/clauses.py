@@ -8,13 +8,12 @@ from typing import NamedTuple
 from tallystick.contract.contract import Contract
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import Break
-from tallystick.model.offsets import OffsetRange
-from tallystick.model.open_item import ItemState
 from tallystick.model.run_result import RunResult
 from tests.simulator.oracle.effects_in_ledger import effects_in_ledger
 from tests.simulator.oracle.facts import KeyFacts, Wrong, facts_of, wrongs_of
 from tests.simulator.oracle.given_up import effects_given_up
 from tests.simulator.oracle.reports import told, why_not_so
+from tests.simulator.oracle.unread import unread_events
 from tests.simulator.oracle.what_else import about_taken_back, came_late_and_unseen, came_where_others_stood
 from tests.simulator.schedule.product import Product
 from tests.simulator.standins.run_functions import outstanding_breaks, outstanding_classes
@@ -158,7 +157,12 @@ class Oracle:
                 if seen or self._excused(name, facts, wrong):
                     continue
                 about = f"{self._touched(facts)}{self._given_up(name, facts)}"
+                about += self._where_others_stood(name, facts.events)
                 yield f"{name}: {key}: {wrong.kind}, and nobody said so: {told(facts)}{about}"
+
+    def _where_others_stood(self, name: str, events: Iterable[EventFact]) -> str:
+        stands = came_where_others_stood(self.world.truth, unread_events(self.world, name, events))
+        return "; an event of it stands where others had been read" if stands else ""
 
     def _given_up(self, name: str, facts: KeyFacts) -> str:
         """Did a run say of some copies, this key's perhaps, that their partners may have expired unread?"""
@@ -187,7 +191,7 @@ class Oracle:
                 continue  # cut away since: nothing of it stands
             legs = {one.money.leg for one in events}
             older = any(one.written_at <= began for one in events)
-            if len(legs) == len(contract.legs) or older or self._unread(name, events):
+            if len(legs) == len(contract.legs) or older or unread_events(self.world, name, events):
                 continue
             keys = {key, *(one.money.match_key for one in events), *self._rows_beside(key)}
             if any(self.reported.get(name, {}).get(one) for one in keys):
@@ -267,7 +271,7 @@ class Oracle:
 
     def _read_in_part(self, name: str, facts: KeyFacts) -> bool:
         """Did a run say that it lost offsets, after an event that no cut has read?"""
-        unread = self._unread(name, facts.events)
+        unread = unread_events(self.world, name, facts.events)
         doubts = self.doubted.get(name, ())
         return any(
             one in LOST_UNREAD and event.visible_at and when >= event.visible_at
@@ -280,64 +284,20 @@ class Oracle:
         began = self.world.truth.baseline_at
         return began is not None and bool(facts.events) and not any(_since(one, began) for one in facts.events)
 
-    def _unread(self, name: str, events: Iterable[EventFact]) -> list[EventFact]:
-        """Those that lie in no slice of a stored cut, as far as it could read, and was read at all; or that came to lie
-        there since, where the log was cut back. Of a log that was cut back ahead of a scan nothing is read.
-        """
-        books = self.world.store.of(name)
-        read = [
-            (books.cuts[n].cut, row.recorded_at)
-            for n, row in books.verdicts.items()
-            if Doubt.CUT_CLOSED not in row.doubts
-        ]
-        expired = {n: row.recorded_at for n, row in books.verdicts.items() if Doubt.LOG_EXPIRED in row.doubts}
-        broken_off = {n for n, row in books.verdicts.items() if Doubt.LOG_TRUNCATED in row.doubts}
-        return [
-            one
-            for one in events
-            if not any(
-                (part := cut.slice_of(one.place)) is not None
-                and part.snapshot.topic_id == one.topic_id
-                and part.readable.kafka_offset_start <= one.offset < part.readable.kafka_offset_end
-                and one.written_at <= at
-                and not (cut.n in expired and self._was_taken(one, before=expired[cut.n]))
-                and not (cut.n in broken_off and self._was_cut_back(part.offsets, cut.now_utc, at))
-                for cut, at in read
-            )
-        ]
-
-    def _was_cut_back(self, offsets: OffsetRange, since: datetime, until: datetime) -> bool:
-        """Did the log lose some of these between two moments?"""
-        return any(
-            what == "truncated"
-            and place == offsets.topic_partition
-            and up_to < offsets.kafka_offset_end
-            and since <= at <= until
-            for at, what, place, up_to in self.world.truth.losses
-        )
-
-    def _was_taken(self, event: EventFact, *, before: datetime) -> bool:
-        """Had retention taken it by then? A cut is stored as it was made, and what expires behind that is said."""
-        return any(
-            what == "retained" and place == event.place and event.offset < up_to and at <= before
-            for at, what, place, up_to in self.world.truth.losses
-        )
-
     def _about(self, name: str, found: Break) -> str:
         """What else is true of what is said: by it a known violation is told from any other."""
         truth = self.world.truth
         if self.world.config.slice_by == "topic" and found.break_class.startswith("missing"):
-            unread = self._unread(name, truth.events_of(found.match_key))
+            unread = unread_events(self.world, name, truth.events_of(found.match_key))
             return "; its output went unread, and cuts later its input was read" if unread else ""
         if found.break_class.startswith("missing_in_topic"):
-            unread = self._unread(name, truth.events_of(found.match_key))
-            return "; its event stands where others had been read" if came_where_others_stood(truth, unread) else ""
+            return self._where_others_stood(name, truth.events_of(found.match_key))
         if found.break_class.startswith("duplicate"):
             return about_taken_back(truth, name, found)
         if found.break_class != "torn_transaction":
             return ""
         events = [one for one in self.world.truth.events if one.money.transaction_key == found.transaction_key]
-        return "; a leg of it is gone that nobody has read" if self._unread(name, events) else ""
+        return "; a leg of it is gone that nobody has read" if unread_events(self.world, name, events) else ""
 
     def _touched(self, facts: KeyFacts) -> str:
         """What else is true of a wrong that nobody told: by it a known violation is told from any other."""
@@ -408,11 +368,6 @@ class Oracle:
         proves_nothing = bool(product.last_doubts.get(name))  # and then resolves nothing, by design
         if (classes - firing) or (firing - seen_anew - classes and not proves_nothing):
             yield f"{name}: fires at on-call's: {sorted(firing - seen_anew)}; outstanding: {sorted(classes)}"
-
-    def items_left_open(self, contract: Contract) -> list[str]:
-        """Items that wait still."""
-        newest = self.world.store.of(contract.name).newest()
-        return [item.item_id for item in newest if item.state is ItemState.OPEN]
 
 
 def _since(copy: EventFact | RowFact, began: datetime) -> bool:

@@ -1,0 +1,49 @@
+"""Which events no cut has read, by what the cuts that are stored say and by what befell the log."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from tallystick.model.cut import Cut
+from tallystick.model.finding_names import Doubt
+from tests.simulator.standins.store import VerdictRow
+from tests.simulator.world.truth import EventFact
+from tests.simulator.world.world import World
+
+
+def unread_events(world: World, name: str, events: Iterable[EventFact]) -> list[EventFact]:
+    """Those that lie in no slice of a stored cut, as far as it could read, and was read at all; or that came to lie
+    there since, where the log was cut back.
+    """
+    books = world.store.of(name)
+    read = [(books.cuts[n].cut, row) for n, row in sorted(books.verdicts.items()) if Doubt.CUT_CLOSED not in row.doubts]
+    return [one for one in events if not any(_has_read(world, cut, row, one) for cut, row in read)]
+
+
+def _has_read(world: World, cut: Cut, row: VerdictRow, event: EventFact) -> bool:
+    """A cut is stored as it was made: what expires before it is read, or is cut away from its end, its run says."""
+    part = cut.slice_of(event.place)
+    return (
+        part is not None
+        and part.snapshot.topic_id == event.topic_id
+        and part.readable.kafka_offset_start <= event.offset < part.readable.kafka_offset_end
+        and event.written_at <= row.recorded_at
+        and not (Doubt.LOG_EXPIRED in row.doubts and _was_taken(world, event, before=row.recorded_at))
+        and not (Doubt.LOG_TRUNCATED in row.doubts and _was_left_out(row, event))
+    )
+
+
+def _was_taken(world: World, event: EventFact, *, before: datetime) -> bool:
+    """Had retention taken it by then?"""
+    return any(
+        what == "retained" and place == event.place and event.offset < up_to and at <= before
+        for at, what, place, up_to in world.truth.losses
+    )
+
+
+def _was_left_out(row: VerdictRow, event: EventFact) -> bool:
+    """Does the run say that it read nothing of the partition, whose log ends before the slice does?"""
+    return any(
+        one.doubt is Doubt.LOG_TRUNCATED
+        and (one.details["topic"], one.details["partition"]) == (event.place.topic, event.place.partition)
+        for one in row.result.doubts
+    )
