@@ -38,7 +38,7 @@ BEYOND_THE_CUT = frozenset({RecordLocation.PENDING, RecordLocation.OPEN})
 _NOWHERE: frozenset[RecordLocation] = frozenset()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LookupHit:
     """One copy found by a look-up outside the pairing, with what proves it."""
 
@@ -78,7 +78,7 @@ class Entry:
         return compared(self.amount_minor, self.currency)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MatchGroup:
     """All known copies of one key that is not simply one event and one equal row of this cut.
 
@@ -95,6 +95,8 @@ class MatchGroup:
         """Return the copies of one side, as the cuts saw them: carried ones first, the oldest cut's first, in log or
         row order.
         """
+        if len(self.copies) == 1:
+            return self.copies if self.copies[0].side is side else ()
         found = [copy for copy in self.copies if copy.side is side]
         return tuple(sorted(found, key=_first_seen) if len(found) > 1 else found)
 
@@ -144,7 +146,7 @@ class MatchStatus(StrEnum):
     """A copy of its key stands on the other side, and is no part of the pairing: it could not be read."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnmatchedItem:
     """One copy that is not simply matched.
 
@@ -160,7 +162,7 @@ class UnmatchedItem:
     lookup_hits: tuple[LookupHit, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MatchResult:
     """The result of pairing one key's copies."""
 

@@ -86,6 +86,17 @@ def pair_key(
     if not case.match_key:
         rows = [copy for copy in case.copies if not _is_judged(copy)]
         return MatchResult(case=case, matched=(), residues=tuple(map(_without_key, rows)))
+    if len(case.copies) == 1 and not case.copies[0].reverses:
+        alone = _judge_alone(case, case.copies[0], origin_side(direction), deadlines)
+        residues = [_in_its_words(_judge_route(residue, legs), direction) for residue in alone]
+        return MatchResult(case=case, matched=(), residues=tuple(residues))
+    return pair_several(case, direction=direction, deadlines=deadlines, legs=legs, rows_keep_sign=rows_keep_sign)
+
+
+def pair_several(
+    case: MatchGroup, *, direction: Direction, deadlines: Deadlines, legs: Mapping[str, str], rows_keep_sign: bool
+) -> MatchResult:
+    """Pair the copies of one key. Of a copy alone it says the same as `_judge_alone`."""
     netted: tuple[tuple[Entry, Entry], ...] = ()
     idle: list[Entry] = []
     if any(copy.reverses for copy in case.copies):
@@ -131,6 +142,16 @@ def pair_key(
         ),
         netted=netted,
     )
+
+
+def _judge_alone(case: MatchGroup, copy: Entry, origin: ItemSide, deadlines: Deadlines) -> list[UnmatchedItem]:
+    """Judge the only copy of a key. Nothing has to be paired, which is most of a window that is broken throughout."""
+    if copy.side is origin:
+        is_extra = copy.carried is None and _was_consumed(case, origin)
+        return _judge_origin(case, copy, None, is_extra, (copy,), deadlines)
+    if _is_judged(copy):
+        return []
+    return [_judge_follower(case, copy, _was_consumed(case, copy.side), copy, deadlines)]
 
 
 def _without_key(copy: Entry) -> UnmatchedItem:

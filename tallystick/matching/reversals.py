@@ -162,6 +162,8 @@ def with_reversals(
 
     records, surplus_items: by item id.
     """
+    if not records:
+        return tuple(cases)
     return tuple(_with_what_it_reverses(case, records, surplus_items) for case in cases)
 
 

@@ -273,13 +273,14 @@ def pair(dated: DatedItems) -> PairedItems:
     located, scanned = dated.located, dated.located.grouped.scanned
     contract, look_ups = scanned.contract, located.look_ups
     surplus_rows = _surplus_rows(scanned.engine, scanned.cut, look_ups) if contract.ledger.by_xmin else frozenset[str]()
+    hits, around = located.believed.lookup_hits, look_ups.cluster_state
     outcomes = tuple(
         pair_key(
-            replace(
+            case
+            if not surplus_rows and case.match_key not in hits
+            else replace(
                 case,
-                lookup_hits=without_compacted(
-                    located.believed.lookup_hits.get(case.match_key, ()), look_ups.cluster_state
-                ),
+                lookup_hits=without_compacted(hits.get(case.match_key, ()), around),
                 surplus_rows=surplus_rows,
             ),
             direction=contract.direction,

@@ -2,19 +2,37 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.kafka_log.log_walk import Outcome
-from tallystick.matching.match_case import Entry, MatchGroup
-from tallystick.matching.pairing import pair_key
+from tallystick.matching.match_case import Entry, LookupHit, MatchGroup, RecordLocation
+from tallystick.matching.pairing import pair_key, pair_several
 from tallystick.model.direction import Direction
 from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
-from tests.unit.builders import L2T, LAW, MORE, T2L, T2T, case_of, deadlines_of, event, row
+from tests.unit.builders import (
+    HOUR,
+    IN_TOPIC,
+    L2T,
+    LAW,
+    LEDGER,
+    MORE,
+    NOON,
+    T2L,
+    T2T,
+    TOPIC,
+    case_of,
+    deadlines_of,
+    event,
+    item_of,
+    row,
+    seen,
+)
 from tests.unit.in_memory_books import Books
 
 DIRECTIONS = st.sampled_from([L2T, T2L, T2T])
@@ -144,6 +162,37 @@ def test_every_copy_is_matched_or_accounted_for_once(direction: Direction, drawn
     matched = [copy.item_id for pair in outcome.matched for copy in pair]
     odd = [one.item_id for residue in outcome.residues for one in (residue.copy, residue.partner) if one]
     assert sorted(matched + odd) == sorted(copy.item_id for copy in copies)
+
+
+HITS = st.lists(
+    st.builds(seen, st.sampled_from([IN_TOPIC, LEDGER]), st.sampled_from(RecordLocation), st.integers(1, 3))
+)
+"""The copy's own place may be among them."""
+LEFT_AS = st.none() | st.tuples(
+    st.sampled_from([ItemState.OPEN, ItemState.BROKEN, ItemState.WRITTEN_OFF]), st.sampled_from([NOON, NOON + 2 * HOUR])
+)
+"""The state and the deadline that an earlier cut gave the copy; None: this cut saw it first."""
+
+
+@MORE
+@given(DIRECTIONS, st.booleans(), LEFT_AS, HITS, st.sampled_from([None, NOON, NOON + HOUR]), st.booleans())
+def test_a_copy_alone_is_judged_as_the_pairing_of_several_judges_it(
+    direction: Direction,
+    in_topic: bool,
+    left_as: tuple[ItemState, datetime] | None,
+    hits: list[LookupHit],
+    settled_until_utc: datetime | None,
+    older: bool,
+) -> None:
+    copy = event(1) if in_topic else row(1)
+    if left_as is not None:
+        copy = replace(copy, carried=item_of(copy, left_as[0], due_utc=left_as[1]))
+    deadlines = deadlines_of(
+        topic_settled_until_utc=settled_until_utc, ledger_settled_until_utc=settled_until_utc, rows_may_be_older=older
+    )
+    case, legs = case_of(copy, lookup_hits=hits), {"payout": TOPIC}
+    judged = pair_key(case, direction=direction, deadlines=deadlines, legs=legs)
+    assert judged == pair_several(case, direction=direction, deadlines=deadlines, legs=legs, rows_keep_sign=False)
 
 
 # Many cuts.
