@@ -81,21 +81,30 @@ class _Stake(NamedTuple):
 
 def _by_class(broken: Iterable[tuple[UUID, datetime]], stakes: Mapping[UUID, _Stake]) -> dict[BreakClass, Outstanding]:
     since: dict[BreakClass, datetime] = {}
-    ids: dict[BreakClass, set[UUID]] = {}
-    for found_id, first_seen_utc in broken:
-        break_class = stakes[found_id].break_class
-        ids.setdefault(break_class, set()).add(found_id)
+    money: dict[BreakClass, list[tuple[str, int]]] = {}
+    for found_id, first_seen_utc in _first_seen_of(broken).items():
+        break_class, currency, amount_minor = stakes[found_id]
+        money.setdefault(break_class, []).append((currency, amount_minor))
         since[break_class] = min(first_seen_utc, since.get(break_class, first_seen_utc))
-    money = {name: [(stakes[one].currency, stakes[one].amount_minor) for one in found] for name, found in ids.items()}
     return {
         break_class: Outstanding(
-            count=len(ids[break_class]),
+            count=len(money[break_class]),
             money=total_at_stake(money[break_class]),
             first_seen_utc=since[break_class],
             negative=negative_at_stake(money[break_class]),
         )
-        for break_class in sorted(ids)
+        for break_class in sorted(money)
     }
+
+
+def _first_seen_of(broken: Iterable[tuple[UUID, datetime]]) -> dict[UUID, datetime]:
+    """Return when each break was first seen, by the oldest of its items."""
+    first: dict[UUID, datetime] = {}
+    for found_id, first_seen_utc in broken:
+        before = first.setdefault(found_id, first_seen_utc)
+        if first_seen_utc < before:
+            first[found_id] = first_seen_utc
+    return first
 
 
 def _broken_items(contract_name: str) -> Select[Any]:
