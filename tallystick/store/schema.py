@@ -41,7 +41,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 SCHEMA = "tallystick"
 
-REVISION = "0017"
+REVISION = "0018"
 """Of this shape: the newest migration's."""
 VERSION_TABLE = "alembic_version"
 """In which Alembic keeps it; in the same schema."""

@@ -86,7 +86,8 @@ def test_the_sums_stay_those_of_the_rows_whatever_becomes_of_the_items(store: En
         for _ in range(30):
             values = []
             for n in {rng.randrange(12) for _ in range(8)}:
-                item = item_of(fresh, FIRST_BROKEN, LAST_HOUR, rng.choice([*ItemState][:3]))
+                state = rng.choice([ItemState.OPEN, ItemState.CLEARED, ItemState.BROKEN, ItemState.UNDECIDABLE])
+                item = item_of(fresh, FIRST_BROKEN, LAST_HOUR, state)
                 values.append(
                     item_columns(
                         replace(
@@ -104,6 +105,11 @@ def test_the_sums_stay_those_of_the_rows_whatever_becomes_of_the_items(store: En
             )
         )
         assert kept == [tuple(row) for row in standing]
+        stand, live = (
+            connection.scalars(text(f'select item_id from tallystick.{which} order by item_id collate "C"')).all()
+            for which in ("standing_item", "item_life where ended_cut_n is null")
+        )
+        assert stand == live != []
         connection.rollback()
 
 
