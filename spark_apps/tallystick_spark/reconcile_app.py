@@ -316,6 +316,8 @@ def judge_cut(
             indexes=indexes,
         )
         evidence, look_ups = investigate(scanned)
+        del scanned
+        scan = replace(scan, log_records={})  # the evidence has those that are asked for: no window's worth twice
         announce("investigated", keys=len(evidence.outcomes))
     missed = missed_canaries(evidence, scan.canaries)
     evidence = replace(evidence, oddities=replace(evidence.oddities, missed_canaries=missed))

@@ -181,7 +181,7 @@ def read_records(
     spans = read_spans(heads.over(fetch), topic_partition, offsets, meet)
     for record in found:
         span = spans.get(record.kafka_offset)
-        yield replace(record, span=span) if span else record
+        yield replace(record, topic_partition=topic_partition, span=span) if span else record
 
 
 def why_unreadable(fetch: Fetch, topic_partition: TopicPartition, offset: int, decoder: EventDecoder) -> str:

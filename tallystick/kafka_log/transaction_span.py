@@ -5,8 +5,9 @@ two markers; it ends at the first control batch of that producer id after the re
 Source: KIP-98.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from tallystick.kafka_log.batch_header import BatchHeader, Marker, coordinator_epoch
@@ -39,17 +40,23 @@ class TransactionSpan:
     coordinator_epoch: int | None
     protocol: MarkerProtocol
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "first_offset": self.first_offset,
-            "first_is_certain": self.first_is_certain,
-            "marker": None if self.marker is None else str(self.marker),
-            "marker_offset": self.marker_offset,
-            "marker_epoch": self.marker_epoch,
-            "marker_timestamp_ms": self.marker_timestamp_ms,
-            "coordinator_epoch": self.coordinator_epoch,
-            "protocol": str(self.protocol),
-        }
+    def as_json(self) -> Mapping[str, Any]:
+        """Return one value for all records of the transaction: thousands of breaks may share it."""
+        return _as_json(self)
+
+
+@lru_cache(maxsize=1024)
+def _as_json(span: TransactionSpan) -> Mapping[str, Any]:
+    return {
+        "first_offset": span.first_offset,
+        "first_is_certain": span.first_is_certain,
+        "marker": None if span.marker is None else str(span.marker),
+        "marker_offset": span.marker_offset,
+        "marker_epoch": span.marker_epoch,
+        "marker_timestamp_ms": span.marker_timestamp_ms,
+        "coordinator_epoch": span.coordinator_epoch,
+        "protocol": str(span.protocol),
+    }
 
 
 @dataclass(slots=True)

@@ -401,7 +401,8 @@ def _read_log(
 
 
 def _seen_json(seen: LookupHit) -> dict[str, Any]:
-    return {"side": str(seen.side), "place": str(seen.place), "item_id": seen.item_id, "detail": dict(seen.detail)}
+    detail = seen.detail if isinstance(seen.detail, dict) else dict(seen.detail)
+    return {"side": seen.side.value, "place": seen.place.value, "item_id": seen.item_id, "detail": detail}
 
 
 def _seen(document: Mapping[str, Any]) -> LookupHit:

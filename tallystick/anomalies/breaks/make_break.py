@@ -1,6 +1,6 @@
 """Build a break from a residue: the same fields for every class."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -69,8 +69,25 @@ def origin_json(record: LogRecord | None) -> dict[str, Any] | None:
 
 def with_origin(found: Break, record_origins: Mapping[str, LogRecord]) -> Break:
     """Join the producer identity of the copy that a break is about; where that is a row, of the record it followed."""
-    about = [found.evidence.get("at"), *[seen["at"] for seen in found.evidence.get("found_elsewhere", ())]]
-    record = next((record_origins[item_id] for item_id in about if item_id in record_origins), None)
+    record = next((record_origins[item_id] for item_id in _about(found) if item_id in record_origins), None)
     if record is None:
         return found
-    return Break(**{**vars(found), "evidence": {**found.evidence, "identity": record.as_json()}})
+    return Break(
+        break_id=found.break_id,
+        break_class=found.break_class,
+        match_key=found.match_key,
+        transaction_key=found.transaction_key,
+        leg=found.leg,
+        amount_minor=found.amount_minor,
+        currency=found.currency,
+        copies=found.copies,
+        story=found.story,
+        evidence={**found.evidence, "identity": record.as_json()},
+    )
+
+
+def _about(found: Break) -> Iterator[Any]:
+    """Yield the item ids of a break's copy and of what a look-up found beside it."""
+    yield found.evidence.get("at")
+    for seen in found.evidence.get("found_elsewhere", ()):
+        yield seen["at"]

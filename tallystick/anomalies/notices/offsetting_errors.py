@@ -25,9 +25,12 @@ def offsetting_errors(totals: SideTotals, unmatched: UnmatchedItems) -> Iterator
 
     An error that both sides share (a copy that the other side followed) changes no difference and is none of them.
     """
+    net = total_money(chain.from_iterable(map(_changes, _proven(unmatched))))
+    if not any(amount == 0 and currency for currency, amount in net.items()):
+        return
     effects = [effect for residue in _proven(unmatched) if (effect := _effect(residue))]
-    net = total_money(chain.from_iterable(effect.items() for effect in effects))
-    cancelled = [currency for currency, amount in net.items() if amount == 0 and currency]
+    changed = {currency for effect in effects for currency in effect}
+    cancelled = [currency for currency, amount in net.items() if amount == 0 and currency in changed - {""}]
     if cancelled:
         count = sum(any(currency in effect for currency in cancelled) for effect in effects)
         moved = {
@@ -59,11 +62,14 @@ def _effect(residue: UnmatchedItem) -> Money:
     """Return the change that one error makes to topic minus ledger, per currency, without those that it does not
     change.
     """
-    copy, partner = residue.copy, residue.partner
-    if partner is None:
-        return {copy.currency: _signed(copy)} if copy.amount_minor else {}
-    net = total_money([(copy.currency, _signed(copy)), (partner.currency, _signed(partner))])
-    return {currency: amount for currency, amount in net.items() if amount}
+    return {currency: amount for currency, amount in total_money(_changes(residue)).items() if amount}
+
+
+def _changes(residue: UnmatchedItem) -> Iterator[tuple[str, int]]:
+    """Yield currency and signed amount of an error's copy, and of its partner."""
+    for copy in (residue.copy, residue.partner):
+        if copy is not None:
+            yield copy.currency, _signed(copy)
 
 
 def _signed(copy: Entry) -> int:
