@@ -27,6 +27,7 @@ VENV = ROOT / ".venv"
 JARS = ROOT / ".jars"
 PYTHON = VENV / "bin" / "python"
 LOCKS = ROOT / "requirements"
+COMPILED = ROOT / "tallystick" / "kafka_log" / "_simple_events.c"
 PROJECT_FOLDERS = (
     "tallystick",
     "spark_apps/tallystick_spark",
@@ -84,7 +85,7 @@ def plan(machine: Machine) -> list[Step]:
     installer = fingerprint(machine.python_version, str(ROOT), LOCKS / "uv.lock")
     packages = fingerprint(installer, LOCKS / "dev.lock")
     folders = [folder for folder in PROJECT_FOLDERS if (ROOT / folder).is_dir()]
-    project = fingerprint(packages, ROOT / "pyproject.toml", *folders)
+    project = fingerprint(packages, ROOT / "pyproject.toml", COMPILED, *folders)
     jars = fingerprint(machine.java_said, LOCKS / "jars.lock")
     return [
         Step("virtual environment and installer", stamps / "installer", installer, lambda: make_installer(machine)),

@@ -1,8 +1,10 @@
 """Decode payloads: read the contract's fields of one, or say why it is unreadable. All readers of payloads use this.
 
-`EventDecoder` is the one interface. The reader of the log and Spark's frame read many payloads by it (`read_whole`,
-`read_each`), look-ups read single ones (`read`) or only their keys (`decode_keys`). `read` is the rule; the quick ways
-say what it says, only sooner.
+`EventDecoder` is the one interface. The reader of the log and Spark's frame read many payloads by it (`read_simple`,
+`read_whole`, `read_each`), look-ups read single ones (`read`) or only their keys (`decode_keys`). `read` is the rule;
+the quick ways say what it says, only sooner.
+
+One file, since all ways of reading must say the same.
 
 A readable event is one JSON object (RFC 8259) in UTF-8, with nothing but white space behind it and not more than
 DEPTH_MAX deep, whose fields are of the right kinds. Its texts are JSON strings, or whole numbers, whose digits are the
@@ -24,6 +26,11 @@ from msgspec import Meta
 from tallystick.contract.equality import LONG_MAX, LONG_MIN, TEXT_LENGTH_MAX
 from tallystick.contract.event import EventFields
 from tallystick.text.money import minor_unit_digits
+
+try:
+    from tallystick.kafka_log._simple_events import read_simple as _read_simple
+except ImportError:  # no compiler was there when Tallystick was installed: Python reads the same, in more time
+    _read_simple = None  # type: ignore[assignment]
 
 DEPTH_MAX = 100
 """Objects and arrays inside each other. Deeper, a parser ends where its stack does: each time at another depth."""
@@ -70,6 +77,14 @@ class Event(Protocol):
     def amount_minor(self) -> int: ...
     @property
     def currency(self) -> str: ...
+
+
+class SimpleEvents(NamedTuple):
+    """Readable events by column. match_keys: as UTF-8. amounts_minor: 64-bit integers of this machine's order."""
+
+    match_keys: list[bytes]
+    amounts_minor: bytes
+    currencies: list[str]
 
 
 class EventKeys(Protocol):
@@ -119,6 +134,23 @@ class EventDecoder:
             sequence=self._whole_number(raw, self._sequence, problems) if self._sequence else None,
             problem=problems[0] if problems else "",
         )
+
+    def read_simple(self, values: Sequence[bytes | None]) -> SimpleEvents | None:
+        """Read all events by compiled code, if each is simple (decision record 33); otherwise None.
+
+        None too where legs are told apart, and where that code was not compiled.
+        """
+        if _read_simple is None or self._several_legs or not _is_plain(self._fields):
+            return None
+        columns = _read_simple(list(values), self._simple_names, TEXT_LENGTH_MAX)
+        return None if columns is None else SimpleEvents(*columns)
+
+    @cached_property
+    def _simple_names(self) -> tuple[bytes, bytes, bytes, bytes, bytes]:
+        fields = self._fields
+        named = (fields.match_key, fields.transaction_key, fields.leg, fields.currency, fields.amount_minor)
+        match_key, transaction_key, leg, currency, amount = (name.encode() for name in named)
+        return match_key, transaction_key, leg, currency, amount
 
     def read_whole(self, values: Sequence[bytes | None]) -> list[Event] | None:
         """Read all events if each is readable and all texts are strings, which is nearly always so; otherwise None."""

@@ -144,6 +144,12 @@ def _same_by_columns(decoder: EventDecoder, values: list[bytes | None], place: i
     assert row["readable"] is readable, f"columns say {row['readable']}, the reader {reading.problem!r}"
     assert (each[place] is not None) is readable
     assert whole is None or readable
+    simple = decoder.read_simple(values)
+    assert simple is None or readable
+    if simple is not None:
+        assert simple.match_keys[place].decode() == reading.match_key
+        assert memoryview(simple.amounts_minor).cast("q")[place] == reading.amount_minor
+        assert simple.currencies[place] == reading.currency
     if readable:
         wanted = tuple(getattr(reading, name) for name in _SHOWN)
         assert tuple(row[name] for name in _SHOWN) == wanted

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from tallystick.contract.event import EventFields
 from tallystick.kafka_log.event_decoder import EventDecoder
-from tallystick_spark.readers.event_columns import columns_of, readable_among
+from tallystick_spark.readers.event_columns import columns_of, read_columns, readable_among
 from tallystick_spark.readers.topic_frame import parse_events
 from tests.unit.event_payloads import EVERY_KIND, FIELDS, NAMES, PAYLOADS, SOME_FIELDS, WHOLE, by_the_rule
 
@@ -39,6 +39,9 @@ def test_columns_hold_what_the_rule_reads(values: list[bytes | None], fields: Ev
     quick = decoder.read_whole(values)
     if quick is not None:
         assert [list(column) for column in columns_of(quick)[1:]] == [list(column) for column in whole[1:]]
+    at_once = read_columns(decoder, values)
+    assert at_once is None or [list(column) for column in at_once[1:]] == [list(column) for column in whole[1:]]
+    assert (at_once is None) == (quick is None)
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))

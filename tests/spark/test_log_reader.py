@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -226,3 +227,27 @@ def test_the_sample_is_counted_by_itself(batches: Batches, cut: tuple[float, flo
         RecordDigest(sum(one.rows for one in alone), xor, sum(one.sum for one in alone)),
     )
     assert seen[1].rows == sum(start <= offset < end for offset, _, _ in visible)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    amounts=st.lists(st.integers(-(10**18) + 1, 10**18 - 1), min_size=1, max_size=20),
+    notes=st.lists(st.sampled_from(["x", "\u00e9", '"', ""]), max_size=3),
+)
+def test_compiled_code_and_python_summarise_a_log_alike(amounts: list[int], notes: list[str]) -> None:
+    """One leg, and mostly plain letters: some logs are read by compiled code, others fall back."""
+    log = SyntheticLog()
+    for place, amount in enumerate(amounts):
+        note = {"note": notes[place]} if place < len(notes) else {}
+        event = {"event_id": f"e-{place % 7}", "payment_id": "p", "leg": "", "amount_minor": amount, "currency": "EUR"}
+        log.append(json.dumps(event | note, ensure_ascii=False).encode())
+
+    def summaries() -> list[pa.RecordBatch]:
+        decoder, plan = EventDecoder(EventFields()), replace(PLAN, legs=1)
+        return list(summaries_of(log.fetch, [slice_of(log, 0, log.end)], plan, decoder, {"payment": TOPIC}, {}))
+
+    compiled = summaries()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tallystick.kafka_log.event_decoder._read_simple", None)
+        assert summaries() == compiled
+    assert sum(total.rows for total in totals(compiled)) == len(amounts)

@@ -25,12 +25,22 @@ READ_EVENTS = pa.schema(
 
 
 class WholeEvents(NamedTuple):
-    """Readable events, and of each a column. match_keys: as UTF-8."""
+    """Readable events, and of each a column. match_keys: as UTF-8. events: none where only columns were read."""
 
     events: Sequence[Event]
     match_keys: list[bytes]
     amounts_minor: NDArray[np.int64]
     currencies: list[str]
+
+
+def read_columns(decoder: EventDecoder, values: Sequence[bytes | None]) -> WholeEvents | None:
+    """Read all events if each is readable and all texts are strings; otherwise None. Legs are in `events`, if told."""
+    simple = decoder.read_simple(values)
+    if simple is not None:
+        amounts = np.frombuffer(simple.amounts_minor, dtype=np.int64)
+        return WholeEvents((), simple.match_keys, amounts, simple.currencies)
+    events = decoder.read_whole(values)
+    return None if events is None else columns_of(events)
 
 
 def columns_of(events: Sequence[Event]) -> WholeEvents:

@@ -48,7 +48,7 @@ from tallystick_spark.matching.equality_forms import compared_numbers
 from tallystick_spark.matching.keyed_hash import keyed_hashes
 from tallystick_spark.matching.row_hashes import SUMMARY_SHAPE
 from tallystick_spark.matching.xxhash import hash_longs, hash_pairs, hash_place
-from tallystick_spark.readers.event_columns import WholeEvents, columns_of, readable_among
+from tallystick_spark.readers.event_columns import WholeEvents, read_columns, readable_among
 from tallystick_spark.readers.key_index_files import IndexPlan, IndexWriter
 from tallystick_spark.readers.reader_messages import NOTHING_SEEN, PartitionScan, RecordDigest, seen_blob, walked_blob
 from tallystick_spark.readers.topic_frame import events_shape, with_events
@@ -385,9 +385,9 @@ class _Hasher:
         count, offsets = len(records.offsets), np.array(records.offsets, dtype=np.int64)
         content = _contents(offsets, records, self._place_hash)
         readable = np.ones(count, dtype=bool)
-        events = self._decoder.read_whole(records.values)
-        if events is not None:
-            whole = columns_of(events)
+        at_once = read_columns(self._decoder, records.values)
+        if at_once is not None:
+            whole = at_once
             figures, decoded = self._figures(whole), offsets
         else:
             places, whole = readable_among(self._decoder, records.values)

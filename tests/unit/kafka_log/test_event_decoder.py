@@ -9,7 +9,14 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tallystick.contract.event import EventFields
-from tallystick.kafka_log.event_decoder import DECODE_ERRORS, DEPTH_MAX, EventDecoder, depth_of, written_keys
+from tallystick.kafka_log.event_decoder import (
+    DECODE_ERRORS,
+    DEPTH_MAX,
+    EventDecoder,
+    SimpleEvents,
+    depth_of,
+    written_keys,
+)
 from tests.unit.event_payloads import (
     EVERY_KIND,
     FIELDS,
@@ -94,15 +101,25 @@ def test_white_space_and_another_order_are_nothing() -> None:
 # The quick ways of the same interface.
 
 
+def columns_in(simple: SimpleEvents) -> list[tuple[str, int, str]]:
+    """Match key, amount and currency of each event."""
+    amounts = memoryview(simple.amounts_minor).cast("q").tolist()
+    keys = [key.decode() for key in simple.match_keys]
+    return list(zip(keys, amounts, simple.currencies, strict=True))
+
+
 def read_together(
     values: Sequence[bytes | None], fields: EventFields, *, several_legs: bool
 ) -> list[tuple[Any, ...] | None]:
-    """As many are read at once: by `read_each`, and by `read_whole` where it answers."""
+    """As many are read at once: by `read_each`, and by `read_whole` and `read_simple` where they answer."""
     decoder = EventDecoder(fields, several_legs=several_legs)
     events = decoder.read_each(values)
     found = [None if one is None else tuple(getattr(one, name) for name in NAMES) for one in events]
     quick = decoder.read_whole(values)
     assert quick is None or [tuple(getattr(event, name) for name in NAMES) for event in quick] == found
+    simple = decoder.read_simple(values)
+    if simple is not None:
+        assert columns_in(simple) == [None if one is None else (one[0], one[3], one[4]) for one in found]
     return found
 
 
@@ -126,6 +143,90 @@ def test_plain_events_are_read_quickly_and_one_of_another_kind_among_them_is_not
     decoder = EventDecoder(FIELDS, several_legs=True)
     assert decoder.read_whole([value] * 3) is not None
     assert decoder.read_whole([value, with_field(b"17")]) is None
+
+
+def test_the_compiled_code_is_there_for_the_tests_to_test() -> None:
+    assert READER.read_simple([WHOLE]) is not None
+
+
+AMOUNT = b'"amount_minor":'
+assert WHOLE.count(AMOUNT) == 1
+
+
+def with_amount(written: bytes) -> bytes:
+    before, _, behind = WHOLE.partition(AMOUNT)
+    return before + AMOUNT + written + behind[len(behind) - len(behind.lstrip(b" -0123456789")) :]
+
+
+SIMPLE = {
+    "white space": b" \n" + WHOLE.replace(b":", b" :\t").replace(b",", b" ,\r") + b" ",
+    "a word, a fraction and a text that nobody asks for": with_note(b'true,"a":null,"b":false,"c":-0.5,"d":""'),
+    "as many digits as may be": with_amount(b"-" + b"9" * 18),
+    "a zero with a sign": with_amount(b"-0"),
+    "a key as long as may be": with_field(b'"' + b"x" * 500 + b'"'),
+}
+NOT_SIMPLE = {
+    "nothing": b"",
+    "a key too long": with_field(b'"' + b"x" * 501 + b'"'),
+    "an empty key": with_field(b'""'),
+    "a key twice": with_note(b'1,"event_id":"ev-2"'),
+    "a key that is a number": with_field(b"17"),
+    "a key that is null": with_field(b"null"),
+    "an escape": with_field(b'"e\\u0076"'),
+    "a letter that is not ASCII": with_field('"é"'.encode()),
+    "a control character": with_field(b'"e\x01"'),
+    "a NUL": with_field(b'"e\0"'),
+    "a NUL behind it": WHOLE + b"\0",
+    "an object behind it": WHOLE + WHOLE,
+    "an object in it": with_note(b"{}"),
+    "an array in it": with_note(b"[]"),
+    "an exponent": with_note(b"1e3"),
+    "a fraction without digits": with_note(b"1."),
+    "a leading zero": with_amount(b"01"),
+    "a sign alone": with_amount(b"-"),
+    "an amount with a fraction": with_amount(b"1.0"),
+    "an amount of many digits": with_amount(b"9" * 19),
+    "an amount twice": with_note(b'1,"amount_minor":5'),
+    "an amount that is a text": with_amount(b'"5"'),
+    "a comma at the end": WHOLE[:-1] + b",}",
+    "no end": WHOLE[:-1],
+    "a byte order mark": b"\xef\xbb\xbf" + WHOLE,
+    "half a word": with_note(b"tru"),
+    "a name without quotes": with_note(b"1,a:2"),
+}
+
+
+@pytest.mark.parametrize("value", SIMPLE.values(), ids=SIMPLE)
+def test_a_flat_event_of_plain_letters_is_read_by_compiled_code(value: bytes) -> None:
+    simple, reading = READER.read_simple([WHOLE, value, WHOLE]), READER.read(value)
+    assert simple is not None
+    assert columns_in(simple)[1] == (reading.match_key, reading.amount_minor, reading.currency)
+
+
+@pytest.mark.parametrize("value", [*NOT_SIMPLE.values(), None], ids=[*NOT_SIMPLE, "no value"])
+def test_one_of_another_kind_gives_all_back_unread(value: bytes | None) -> None:
+    assert READER.read_simple([WHOLE, value, WHOLE]) is None
+
+
+def test_legs_and_other_kinds_of_fields_are_not_for_compiled_code() -> None:
+    assert EventDecoder(FIELDS, several_legs=True).read_simple([WHOLE]) is None
+    assert EventDecoder(EventFields(amount_unit="major")).read_simple([WHOLE]) is None
+
+
+@settings(max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    value=st.sampled_from([WHOLE, *SIMPLE.values(), *NOT_SIMPLE.values()]),
+    place=st.integers(0, 200),
+    removed=st.integers(0, 3),
+    put=st.binary(max_size=3) | st.text(alphabet='"{}[]:,.-+0159eEtrufalsn \\', max_size=4).map(str.encode),
+)
+def test_no_change_of_a_few_bytes_makes_compiled_code_read_what_the_rule_does_not(
+    value: bytes, place: int, removed: int, put: bytes
+) -> None:
+    changed = value[:place] + put + value[place + removed :]
+    simple, reading = READER.read_simple([changed]), READER.read(changed)
+    assert simple is None or not reading.problem
+    assert simple is None or columns_in(simple) == [(reading.match_key, reading.amount_minor, reading.currency)]
 
 
 def test_one_name_for_two_fields() -> None:
