@@ -22,7 +22,7 @@ class UnreadRows:
 
 @dataclass(frozen=True, kw_only=True)
 class UnreadCount:
-    """What one snapshot shows. still: of the rows that an earlier snapshot showed. behind: rows behind the slice.
+    """Numbers of rows that one snapshot shows. still: of those that an earlier one showed. behind: behind the slice.
     behind_below: those of them below the mark that was asked about. snapshot_end: above the id of every row it shows.
     """
 
