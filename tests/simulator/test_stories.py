@@ -406,3 +406,22 @@ def test_a_log_that_was_cut_back_once_a_run_had_read_it_and_has_grown_again_is_t
         *(("truncate", 0, 7, 21), "window", ("by_hand", 5, 11), (later, 0, 0), (later, 0, 0), "window"),
     )
     assert [one for one in doubts(played, upto=4)[3] if one.startswith("log_")] == told
+
+
+@pytest.mark.parametrize(("gone", "told"), [(("delete", 2, 9), True), (("wait", 2, 9), False)], ids=["gone", "stands"])
+def test_a_reversal_is_one_row_too_many_where_what_it_takes_back_is_gone_unread(
+    gone: tuple[object, ...], told: bool
+) -> None:
+    """So says the run, and it doubts the ledger: nobody knows which of the key's rows still counts."""
+    played = play(
+        Config(producer_mode="plain", carrier_mode="at_least", posts="column"),
+        *(("trade", 0, 2), ("first_again", 5, 6), ("both_again", 5, 6), ("carry", 5, 1, 42), ("trade", 4, 2)),
+        *(("trade", 1, 11, 60), "window", ("trade", 5, 3), ("trade", 1, 2), "window", ("both_again", 1, 1), "window"),
+        *(("plan_and_act", 5, 1), ("trade", 1, 9), "window", ("plan_and_act", 0, 5), gone),
+    )
+    run = played.world.store.of("books").verdicts[4].result
+    ours = [str(one.break_class) for one in run.breaks if one.match_key == "ev-5-payout"]
+    assert ("duplicate_in_ledger" in ours, [str(one.doubt) for one in run.doubts]) == (
+        told,
+        ["ledger_rewritten"] if told else [],
+    )

@@ -83,6 +83,8 @@ def why_not_so(found: Break, truth: Truth, config: Config, *, run_began: datetim
             return None
         if name.startswith("duplicate_in_ledger") and _changed_beside_a_repair(found, truth):
             return None
+        if name.startswith("duplicate_in_ledger") and _is_gone_beside_its_reversal(found, truth):
+            return None
         return f"{found.break_class} of {found.match_key}: {told(after)}"
     if name.startswith("missing") and before.copies:
         first = min((one.visible_at for one in before.copies if one.visible_at), default=None)
@@ -95,6 +97,11 @@ def _changed_beside_a_repair(found: Break, truth: Truth) -> bool:
     """Has a row of the key been taken back, and has another been changed? The one too many says other money then."""
     rows = truth.rows_of(found.match_key)
     return any(one.taken_back_at for one in rows) and any(one.changed for one in rows)
+
+
+def _is_gone_beside_its_reversal(found: Break, truth: Truth) -> bool:
+    """Has a row of the key been taken back, and gone since? Its reversal takes nothing back that stands."""
+    return any(one.taken_back_at and not one.stands for one in truth.rows_of(found.match_key))
 
 
 def _why_not_torn(found: Break, truth: Truth, config: Config, *, run_began: datetime) -> str | None:
