@@ -491,6 +491,7 @@ def test_an_output_whose_input_may_be_out_of_sight_is_not_called_a_phantom() -> 
         ((PLACE.OPEN,), Fate.ORIGIN_OPEN),
         ((PLACE.OPEN, PLACE.ABORTED), Fate.ORIGIN_OPEN),
         ((PLACE.OPEN, PLACE.PENDING), Fate.WAITING),
+        ((PLACE.OPEN, PLACE.STRAY), Fate.WAITING),
         ((PLACE.PENDING,), Fate.WAITING),
         ((PLACE.ABORTED,), Fate.ORIGIN_ABSENT),
     ],

@@ -333,3 +333,9 @@ def test_a_row_that_an_action_wrote_and_that_takes_none_back_names_the_action_al
     says = {"ev-1": [seen(LEDGER, RecordLocation.SLICE, 20, reverses="ledger:4")]}
     (named,) = with_row_reversals([case], says, [])
     assert [(copy.reverses, copy.action_id) for copy in named.copies] == [("ledger:4", "")]
+
+
+def test_what_the_log_says_of_an_event_is_not_taken_from_what_is_known_of_rows() -> None:
+    case = MatchGroup(match_key="ev-1", copies=(event(20), row(1)))
+    of_event = seen(IN_TOPIC, RecordLocation.SLICE, 20, reverses=event(9).item_id, action_id=ACTION)
+    assert with_row_reversals([case], {"ev-1": [of_event, seen(LEDGER, RecordLocation.SLICE, 1)]}, []) == (case,)
