@@ -252,7 +252,8 @@ def repair(demo: Demo) -> None:
     for anomaly in missing:
         got = copies[anomaly.event_id]
         demo.expect(got == 1, f"{mode}.payouts: a console consumer reads {anomaly.event_id} {got} times; expected once")
-    demo.say(f"a console consumer reads each of the {len(missing)} republished payouts once")
+    if all(copies[anomaly.event_id] == 1 for anomaly in missing):
+        demo.say(f"a console consumer reads each of the {len(missing)} republished payouts once")
 
 
 def let_a_person_approve(demo: Demo, name: str, dag_id: str, run_id: str) -> str:
