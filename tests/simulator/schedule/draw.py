@@ -49,7 +49,9 @@ OF_REPAIRS = THEMES[2]
 RUN_FAULTS = ("kill", "meanwhile", "relay", "cut_back")
 CUT_BACK = ("truncate", "rewrite_tail")
 """What a log loses while a run reads it."""
-QUESTIONS_OF_A_RUN = 70
+QUESTIONS_OF_A_RUN = 45
+"""Most ask some 35, those of two contracts and of runs that fail more."""
+QUESTIONS_UNTIL_IT_READS = 20
 QUESTIONS_OF_A_PERSON = 32
 TABLES = ("xmin", "written_xid")
 """Kinds of a ledger that a contract may repair from and in."""
@@ -101,6 +103,8 @@ def _around_a_run(
     if at_an_open_cut and chance.random() < 0.15:  # only what nobody can judge is closed
         steps += [Do("cluster_down", at=chance.randint(15, 45)), Do("window")]
         steps += [_step(chance, chance.choice(at_an_open_cut)), Do("cluster_down")]
+    if "close_cut" in people and chance.random() < 0.1:  # too early, or while somebody judges it
+        steps.append(_step(chance, "close_cut")._replace(at=chance.randint(1, QUESTIONS_UNTIL_IT_READS)))
     return steps
 
 
