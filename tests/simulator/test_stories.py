@@ -1,4 +1,7 @@
-"""What the simulated world has found, each shrunk to its fewest steps: none of it is violated any more."""
+"""What the simulated world has found, each shrunk to its fewest steps: none of it is violated any more.
+
+One file, since each story is a line of the same list and is told by the same few questions.
+"""
 
 from collections.abc import Iterator
 
