@@ -45,6 +45,7 @@ from tallystick.host.gc_tuning import relaxed_gc
 from tallystick.host.private_files import private_folder
 from tallystick.judging.canaries import missed_canaries
 from tallystick.judging.judge import judge
+from tallystick.kafka_cluster.rewritten_since import refuse_rewritten, rewritten_since_cut, without_rewritten
 from tallystick.kafka_log.fetch import fetcher, open_admin
 from tallystick.kafka_log.header_cache import BatchHeads, KeptHeads
 from tallystick.ledger.key_index import commit_index, delete_expired, first_kept, index_folder, new_seed
@@ -276,12 +277,15 @@ def judge_cut(
     index_to: where to write the index of keys; None writes none. A cut that is read again asks no index either: the
     keys that were in one are among the stored look-ups.
 
-    What expired since the cut was stored is left out and doubted; what expires meanwhile fails only this attempt.
+    What expired since the cut was stored, or was cut away and written anew, is left out and doubted; where that happens
+    meanwhile it fails only this attempt.
     """
     past = read_history(engine, contract, cut, open_items_as_of(engine, contract.name, cut.n))
     with open_both_sides(engine, contract, connections) as sides, ThreadPoolExecutor(1) as beside:
         partitions = sides.read_partitions()
         cut = without_expired(cut, partitions)
+        rewritten = rewritten_since_cut(sides.fetcher(), cut, partitions)
+        cut = without_rewritten(cut, rewritten)
         by_log = reads_log(contract)
         census = None if by_log else beside.submit(take_cut_census, sides, cut, announce_figures)
         announce("scanning", offsets=sum(len(part.readable) for part in cut.topic_slices))
@@ -302,7 +306,9 @@ def judge_cut(
         )
         announce("scanned", topic_rows=scan.topic_rows, ledger_rows=scan.ledger_rows, exceptional=len(scan.copies))
         if census is not None:
-            counted = census.result()
+            counted, last_batches = census.result()
+            scan = replace(scan, last_batches=last_batches)
+        refuse_rewritten(cut, scan.last_batches)
         announce("census_taken", unexplained=sum(one.unexplained for one in counted))
         scanned = ScannedCut(
             engine=engine,
@@ -312,6 +318,7 @@ def judge_cut(
             scan=scan,
             census=tuple(counted),
             partitions_before=partitions,
+            rewritten=rewritten,
             stored_look_ups=stored_look_ups,
             indexes=indexes,
         )

@@ -7,15 +7,17 @@ the end, and a tail that has grown again since hides that from every count. Sour
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from tallystick.kafka_cluster.state import BatchFingerprint, RewrittenBatch
 from tallystick.kafka_log.batch_header import checksum
 from tallystick.kafka_log.fetch import Fetch, OffsetNotInLog
+from tallystick.kafka_log.header_cache import LAST_BATCHES
 from tallystick.kafka_log.log_walk import DecidedBatch, walk_batches
 from tallystick.model.cut import PartitionSnapshot, TopicSlice
 from tallystick.model.offsets import OffsetRange, TopicPartition
 
-ANCHORS_MAX = 8
+ANCHORS_MAX = LAST_BATCHES
 """Batches kept per partition."""
 _REACH = 1_000
 """Offsets before a slice's end in which its last batches are looked for."""
@@ -23,8 +25,13 @@ _REACH = 1_000
 
 def read_anchors(fetch: Fetch, offsets: OffsetRange, *, cut_n: int) -> tuple[BatchFingerprint, ...]:
     """The last batches of a slice, oldest first. Raises OffsetNotInLog."""
-    batches = walk_batches(fetch, tail_of(offsets), read_committed=False)
-    return tuple(_anchor(offsets, batch, cut_n) for batch in deque(batches, maxlen=ANCHORS_MAX))
+    found = fingerprints(offsets.topic_partition, walk_batches(fetch, tail_of(offsets), read_committed=False))
+    return tuple(replace(one, read_by_cut=cut_n) for one in found)
+
+
+def fingerprints(topic_partition: TopicPartition, batches: Iterable[DecidedBatch]) -> tuple[BatchFingerprint, ...]:
+    """Return the last of these batches, oldest first, as read by nobody yet."""
+    return tuple(_anchor(topic_partition, batch) for batch in deque(batches, maxlen=ANCHORS_MAX))
 
 
 def read_anchors_left(fetch: Fetch, offsets: OffsetRange, *, cut_n: int) -> tuple[BatchFingerprint, ...]:
@@ -70,9 +77,7 @@ def find_rewritten(fetch: Fetch, anchors: Sequence[BatchFingerprint], *, log_sta
         return ()
     kept = _kept(anchors, log_start=log_start)
     try:
-        found = [
-            _anchor(span, batch, kept[-1].read_by_cut) for batch in walk_batches(fetch, span, read_committed=False)
-        ]
+        found = [_anchor(span.topic_partition, batch) for batch in walk_batches(fetch, span, read_committed=False)]
     except OffsetNotInLog:
         return ()  # retention reached it meanwhile: the bounds around the scan tell
     return compare_anchors(kept, found)
@@ -92,8 +97,8 @@ def compare_anchors(
             topic_partition=one.topic_partition,
             kafka_offset=one.kafka_offset_start,
             read_by_cut=one.read_by_cut,
-            before=_identity(one),
-            now=_identity(now[one.kafka_offset_start]) if one.kafka_offset_start in now else "no batch begins here",
+            before=identity(one),
+            now=identity(now[one.kafka_offset_start]) if one.kafka_offset_start in now else "no batch begins here",
         )
         for one in anchors
         if one.kafka_offset_start not in now or now[one.kafka_offset_start].content != one.content
@@ -112,18 +117,19 @@ def cut_off_since(read: TopicSlice, now: PartitionSnapshot, *, cut_n: int) -> Ba
     )
 
 
-def _anchor(offsets: OffsetRange, batch: DecidedBatch, cut_n: int) -> BatchFingerprint:
+def _anchor(topic_partition: TopicPartition, batch: DecidedBatch) -> BatchFingerprint:
     return BatchFingerprint(
-        topic_partition=offsets.topic_partition,
+        topic_partition=topic_partition,
         kafka_offset_start=batch.header.base_offset,
         kafka_offset_end=batch.header.next_offset,
         crc32c=checksum(batch.raw),
         leader_epoch=batch.header.leader_epoch,
-        read_by_cut=cut_n,
+        read_by_cut=0,
     )
 
 
-def _identity(anchor: BatchFingerprint) -> str:
+def identity(anchor: BatchFingerprint) -> str:
+    """Return what a batch is known by, for people."""
     offsets = f"offsets {anchor.kafka_offset_start} to {anchor.kafka_offset_end}"
     if anchor.crc32c is None:
         return f"{offsets} (cut off since)"

@@ -1,6 +1,6 @@
 """Ask the cluster, once and after the scan, what stands around a cut. Decides nothing: the classes do."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -11,11 +11,9 @@ from tallystick.kafka_cluster.batch_fingerprints import (
     cut_off_since,
     find_rewritten,
     newest_anchors,
-    read_anchors,
     read_anchors_left,
     span_of,
     stands_below,
-    tail_of,
 )
 from tallystick.kafka_cluster.blocked_events import read_held_events
 from tallystick.kafka_cluster.open_transactions import OpenTransaction, read_open_transactions
@@ -38,6 +36,9 @@ from tallystick.model.offsets import OffsetRange, TopicPartition
 _FETCH_BYTES = 1 << 20
 """Of most partitions only a few batches are asked for."""
 
+LastBatches = Mapping[TopicPartition, Sequence[BatchFingerprint]]
+"""Of each slice what a scan has read last, oldest first."""
+
 
 def read_cluster(
     admin: KafkaAdminClient,
@@ -46,9 +47,11 @@ def read_cluster(
     cut: Cut,
     *,
     partitions_before: tuple[PartitionSnapshot, ...],
+    scanned: LastBatches,
     earlier: ClusterState,
 ) -> ClusterState:
-    """Read the state of those topics of a cut that this cluster has. earlier: what the run before saw.
+    """Read the state of those topics of a cut that this cluster has. earlier: what the run before saw. scanned: what
+    this one has read last of each slice.
 
     Raises BrokerUnreachable, OffsetNotInLog.
     """
@@ -59,7 +62,7 @@ def read_cluster(
     open_transactions = read_open_transactions(admin, above) if above else ()
     going_on = _going_on(cut, after)
     kept, kept_on = _not_compacting(settings, after, going_on)
-    anchors, rewritten = follow_anchors(fetch, together, cut.n, kept, kept_on, earlier.anchors)
+    anchors, rewritten = follow_anchors(fetch, together, cut.n, kept, kept_on, earlier.anchors, scanned=scanned)
     anchors = _with_cut_off(anchors, cut, kept)
     by_topic = {one.topic: one for one in settings}
     expiries = (read_unread_expiry(fetch, topic_slice, now, by_topic.get(now.topic)) for topic_slice, now in going_on)
@@ -88,7 +91,7 @@ def read_below_baseline(
         fetch, together = fetchers(admin, fetch_bytes=_FETCH_BYTES)
         after = read_topic_snapshot(admin, topics)
         kept, kept_on = _not_compacting(read_topic_settings(admin, topics), after, _going_on(baseline, after))
-        found += follow_anchors(fetch, together, baseline.n, kept, kept_on, ())[0]
+        found += follow_anchors(fetch, together, baseline.n, kept, kept_on, (), scanned={})[0]
     return tuple(found)
 
 
@@ -98,11 +101,14 @@ def read_clusters(
     cut: Cut,
     *,
     partitions_before: tuple[PartitionSnapshot, ...],
+    scanned: LastBatches,
     earlier: ClusterState,
 ) -> ClusterState:
     """Read the state of each client's topics, together; the brokers' settings are those of the first, the outputs'."""
     first, *others = (
-        read_cluster(admin, contract, topics, cut, partitions_before=partitions_before, earlier=earlier)
+        read_cluster(
+            admin, contract, topics, cut, partitions_before=partitions_before, scanned=scanned, earlier=earlier
+        )
         for admin, topics in clusters
     )
     for other in others:
@@ -164,8 +170,12 @@ def follow_anchors(
     after: Sequence[PartitionSnapshot],
     going_on: _GoingOn,
     earlier: Sequence[BatchFingerprint],
+    *,
+    scanned: LastBatches,
 ) -> tuple[tuple[BatchFingerprint, ...], tuple[RewrittenBatch, ...]]:
     """Anchors to keep, and what is not as it was read. Where a log does not go on, its old anchors wait for it.
+
+    scanned: the last batches of each slice as they were judged, whatever the log shows by now.
 
     Where nothing is left to compare, by a first run or since what was kept has been told, what stands below the cut's
     end now is kept: a partition that is idle then may be cut back and grow again as well.
@@ -178,13 +188,12 @@ def follow_anchors(
     going_on = sorted(going_on, key=lambda pair: _place(pair[1]))
     spans = [span_of(known[now.topic_partition], log_start=now.log_start) for _, now in going_on]
     fetch_known = fetch_ahead(fetch, together, [span for span in spans if span])
-    fetch_new = fetch_ahead(fetch, together, [tail_of(topic_slice.readable) for topic_slice, _ in going_on])
     rewritten: list[RewrittenBatch] = []
-    for topic_slice, now in going_on:
+    for _, now in going_on:
         before = known[now.topic_partition]
         differs = find_rewritten(fetch_known, before, log_start=now.log_start)
         rewritten += differs
-        new = read_anchors(fetch_new, topic_slice.readable, cut_n=cut_n)
+        new = [replace(one, read_by_cut=cut_n) for one in scanned.get(now.topic_partition, ())]
         known[now.topic_partition] = [*newest_anchors(() if differs else before, new)]
     bare = [stands_below(read, now) for read, now in going_on if not known[now.topic_partition]]
     fetch_below = fetch_ahead(fetch, together, bare)

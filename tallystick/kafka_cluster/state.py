@@ -113,13 +113,18 @@ class BatchFingerprint:
 
 @dataclass(frozen=True, kw_only=True)
 class RewrittenBatch:
-    """A batch that an earlier run read and that is not what it was. before, now: what identifies its content."""
+    """A batch that an earlier run read and that is not what it was. before, now: what identifies its content.
+
+    unread_offsets: of a slice that is left out, since its end was written anew before the run of its cut, which is
+    read_by_cut; 0: none is.
+    """
 
     topic_partition: TopicPartition
     kafka_offset: int
     read_by_cut: int
     before: str
     now: str
+    unread_offsets: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,6 +223,10 @@ class ClusterState:
     ledger_sums: PositionSums | None = None
     cursor_positions: tuple[CursorPosition, ...] = ()
     """Where the last cuts before this one ended, on the sides that this one could not read up to its mark."""
+
+    def leaves_out(self, topic_partition: TopicPartition) -> bool:
+        """Return whether nothing of the slice was read, since its end had been written anew."""
+        return any(one.unread_offsets and one.topic_partition == topic_partition for one in self.rewritten)
 
     def settings_of(self, topic: str) -> TopicSettings | None:
         return next((one for one in self.topic_settings if one.topic == topic), None)

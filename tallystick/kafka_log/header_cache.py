@@ -6,6 +6,7 @@ knows each batch's outcome.
 
 import struct
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -18,6 +19,8 @@ from tallystick.model.offsets import OffsetRange, TopicPartition
 HEADS_MAX = 200_000
 """Heads of all slices of a cut together, at most: some 50 MB. A slice beyond its share keeps none."""
 HEADS_OF_AN_ANSWER = 200
+LAST_BATCHES = 8
+"""Of each slice so many are kept whole while it is walked: by them a later run sees whether its log is what it was."""
 FETCH_WORTH_BYTES = 512 << 10
 """Fetching one batch by itself takes as long as walking so much of a log."""
 _LENGTH = struct.Struct(">i")
@@ -78,10 +81,14 @@ class BatchHeads:
 
 
 class HeadKeeper:
-    """Keeps the heads of one slice while somebody walks it; of more than `heads_max` batches none."""
+    """Keeps the heads of one slice while somebody walks it; of more than `heads_max` batches none.
+
+    last: the last batches of the walk.
+    """
 
     def __init__(self, offsets: OffsetRange, *, heads_max: int) -> None:
         self._offsets, self._heads_max = offsets, heads_max
+        self.last: deque[DecidedBatch] = deque(maxlen=LAST_BATCHES)
         self._heads: list[bytes] = []
         self._next_offsets: list[int] = []
         self._aborted: set[int] = set()
@@ -96,6 +103,7 @@ class HeadKeeper:
                 counted: _Counted = ended.value
                 return counted
             self._keep(batch)
+            self.last.append(batch)
             yield batch
 
     def kept(self) -> BatchHeads | None:

@@ -8,6 +8,7 @@ A broker may leave an aborted transaction out of its list (KAFKA-13727, KAFKA-17
 it as committed. Its ABORT marker tells: what it ends is counted as aborted, and so the readers are seen to disagree.
 """
 
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
@@ -67,12 +68,14 @@ def take_census(
     lso: int = 0,
     high_watermark: int = 0,
     told: OffsetProgress | None = None,
+    last: deque[DecidedBatch] | None = None,
 ) -> PartitionCensus:
-    """Count what every offset of the range is, as `walk_counted` does."""
+    """Count what every offset of the range is, as `walk_counted` does. last: takes the batches that were counted."""
     counting = walk_counted(fetch, offsets, log_start=log_start, lso=lso, high_watermark=high_watermark, told=told)
+    counted: deque[DecidedBatch] = deque(maxlen=0) if last is None else last
     while True:
         try:
-            next(counting)
+            counted.append(next(counting))
         except StopIteration as ended:
             return cast(PartitionCensus, ended.value)
 

@@ -40,7 +40,8 @@ def read_topic_snapshot(admin: KafkaAdminClient, topics: Sequence[str]) -> tuple
     """Read bounds and identity of every partition, in order. Raises TopicNotFound, BrokerUnreachable.
 
     Where the logs end is asked first: on a busy topic the LSO has passed that a moment later, so that a mark taken from
-    the same snapshot is reached, unless something holds it back.
+    the same snapshot is reached, unless something holds it back. The leader's epoch is at least that of each answer:
+    who describes the topics may not have heard of the newest leader, and no batch below an answer has a later one.
     """
     try:
         described = {topic["name"]: topic for topic in admin.describe_topics(list(topics))}
@@ -65,7 +66,15 @@ def read_topic_snapshot(admin: KafkaAdminClient, topics: Sequence[str]) -> tuple
             topic=part.topic,
             partition=part.partition,
             topic_id=str(described[part.topic].get("topic_id", "")),
-            leader_epoch=parts[part.topic, part.partition].get("leader_epoch", -1),
+            leader_epoch=max(
+                epoch
+                for epoch in (
+                    parts[part.topic, part.partition].get("leader_epoch", -1),
+                    stable[part].leader_epoch,
+                    highest[part].leader_epoch,
+                )
+                if epoch is not None
+            ),
             log_start=starts[part].offset,
             lso=stable[part].offset,
             high_watermark=highest[part].offset,

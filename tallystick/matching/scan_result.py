@@ -1,8 +1,9 @@
 """The result of the scan of a cut: totals, and the copies that are not simply one event and one equal row."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tallystick.kafka_cluster.state import BatchFingerprint
 from tallystick.kafka_log.header_cache import BatchHeads
 from tallystick.kafka_log.record import LogRecord
 from tallystick.matching.evidence import OutOfOrderEvent, RecordTimes, SecondReading, UnreadableRecord
@@ -76,6 +77,8 @@ class SliceScan:
     """What the log says of copies that came home, by item id, without spans; of none but where our own reader read."""
     heads: Mapping[TopicPartition, BatchHeads] = field(default_factory=dict)
     """Of the slices that it walked, where it kept them."""
+    last_batches: Mapping[TopicPartition, Sequence[BatchFingerprint]] = field(default_factory=dict)
+    """Of each slice, as they were read; oldest first."""
 
     @property
     def topic_rows(self) -> int:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from tallystick.model.offsets import TopicPartition, partition_of
+
 
 @dataclass(frozen=True, kw_only=True)
 class BledBatch:
@@ -53,6 +55,10 @@ class PartitionCensus:
     fencings: int = 0
     bled_batches: int = 0
     bled: tuple[BledBatch, ...] = ()
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return partition_of(self.topic, self.partition)
 
     @property
     def readable_records(self) -> int:

@@ -6,6 +6,7 @@ Asks both sides about exceptions only, so its cost grows with breaks and open it
 One file, since the five steps and the values between them are read one after the other.
 """
 
+from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,10 +15,13 @@ from sqlalchemy import Engine
 
 from tallystick.contract.contract import Contract
 from tallystick.judging.record_origins import origins_needed, read_record_origins
-from tallystick.kafka_cluster.state import ClusterState
+from tallystick.kafka_cluster.batch_fingerprints import fingerprints
+from tallystick.kafka_cluster.snapshot import LastBatches
+from tallystick.kafka_cluster.state import ClusterState, RewrittenBatch
 from tallystick.kafka_log.event_decoder import EventDecoder
 from tallystick.kafka_log.fetch import OffsetNotInLog
-from tallystick.kafka_log.header_cache import KeptHeads
+from tallystick.kafka_log.header_cache import LAST_BATCHES, KeptHeads
+from tallystick.kafka_log.log_walk import DecidedBatch
 from tallystick.kafka_log.offset_census import OffsetProgress, OnProgress, take_census, with_compaction
 from tallystick.kafka_log.record import LogRecord, why_unreadable
 from tallystick.ledger.key_index import ReadableIndexes
@@ -64,21 +68,30 @@ from tallystick.store.runs.open_item_store import judged_items_as_of
 from tallystick.store.runs.sample_store import read_samples
 
 
-def take_cut_census(sides: Sources, cut: Cut, on_progress: OnProgress) -> tuple[PartitionCensus, ...]:
-    """Census of every slice of the cut. tell: how far it is. Raises OffsetNotInLog where the log no longer holds it."""
+def take_cut_census(
+    sides: Sources, cut: Cut, on_progress: OnProgress
+) -> tuple[tuple[PartitionCensus, ...], LastBatches]:
+    """Census of every slice of the cut, and its last batches. tell: how far it is.
+
+    Raises OffsetNotInLog where the log no longer holds it.
+    """
     fetch = sides.fetcher(ahead=[part.readable for part in cut.topic_slices])
     told = OffsetProgress(sum(len(part.readable) for part in cut.topic_slices), on_progress)
-    return tuple(
-        take_census(
+    counted, last_batches = [], {}
+    for part in cut.topic_slices:
+        last: deque[DecidedBatch] = deque(maxlen=LAST_BATCHES)
+        census = take_census(
             fetch,
             part.readable,
             log_start=part.snapshot.log_start,
             lso=part.snapshot.lso,
             high_watermark=part.snapshot.high_watermark,
             told=told,
+            last=last,
         )
-        for part in cut.topic_slices
-    )
+        counted.append(census)
+        last_batches[part.offsets.topic_partition] = fingerprints(part.offsets.topic_partition, last)
+    return tuple(counted), last_batches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,8 +108,8 @@ class _Rows:
 class ScannedCut:
     """The start of an investigation: a cut, what was scanned of it, and where more can be asked.
 
-    partitions_before: the topics as they stood before the scan. stored_look_ups: the first answers, when a cut is
-    judged again. indexes: of keys; not asked then.
+    partitions_before: the topics as they stood before the scan. rewritten: the slices that it left out.
+    stored_look_ups: the first answers, when a cut is judged again. indexes: of keys; not asked then.
     """
 
     engine: Engine
@@ -106,6 +119,7 @@ class ScannedCut:
     scan: SliceScan
     census: tuple[PartitionCensus, ...]
     partitions_before: tuple[PartitionSnapshot, ...]
+    rewritten: tuple[RewrittenBatch, ...]
     stored_look_ups: LookUps | None
     indexes: ReadableIndexes | None
 
@@ -243,7 +257,15 @@ def _first_look_ups(grouped: GroupedItems, new_copies_due_utc: datetime) -> Look
         indexes=scanned.indexes,
     )
     look_ups = look_up(scanned.sides, cut, past, asked, at_hand)
-    around = read_cluster_state(scanned.engine, scanned.sides, cut, past, partitions_before=scanned.partitions_before)
+    around = read_cluster_state(
+        scanned.engine,
+        scanned.sides,
+        cut,
+        past,
+        partitions_before=scanned.partitions_before,
+        scanned=scanned.scan.last_batches,
+        rewritten=scanned.rewritten,
+    )
     return replace(look_ups, cluster_state=around, rows_beside=grouped.rows.beside)
 
 

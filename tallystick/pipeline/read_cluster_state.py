@@ -7,8 +7,8 @@ from sqlalchemy import Engine
 
 from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.cursor_progress import LOOK_BACK_CUTS, held_positions
-from tallystick.kafka_cluster.snapshot import read_clusters
-from tallystick.kafka_cluster.state import CLUSTER_STATE, ClusterState, ExecutedAction, PositionSums
+from tallystick.kafka_cluster.snapshot import LastBatches, read_clusters
+from tallystick.kafka_cluster.state import CLUSTER_STATE, ClusterState, ExecutedAction, PositionSums, RewrittenBatch
 from tallystick.model.cut import Cut, LedgerSnapshot, PartitionSnapshot, continues_history
 from tallystick.model.open_item import ItemState, OpenItem
 from tallystick.pipeline.run_history import RunHistory
@@ -21,14 +21,27 @@ from tallystick.store.runs.run_history_store import (
 
 
 def read_cluster_state(
-    engine: Engine, sides: Sources, cut: Cut, past: RunHistory, *, partitions_before: tuple[PartitionSnapshot, ...]
+    engine: Engine,
+    sides: Sources,
+    cut: Cut,
+    past: RunHistory,
+    *,
+    partitions_before: tuple[PartitionSnapshot, ...],
+    scanned: LastBatches,
+    rewritten: tuple[RewrittenBatch, ...],
 ) -> ClusterState:
-    """Ask the cluster and the store what stands around the cut, once; each answer has a module of its own."""
+    """Ask the cluster and the store what stands around the cut, once; each answer has a module of its own.
+
+    rewritten: what was found before the scan.
+    """
     earlier = CLUSTER_STATE.validate_python(cluster_state_document(engine, sides.contract.name, cut.n - 1))
-    around = read_clusters(sides.clusters(), sides.contract, cut, partitions_before=partitions_before, earlier=earlier)
+    around = read_clusters(
+        sides.clusters(), sides.contract, cut, partitions_before=partitions_before, scanned=scanned, earlier=earlier
+    )
     held = [one.topic_partition for one in held_positions(cut)]
     return replace(
         around,
+        rewritten=(*rewritten, *around.rewritten),
         server_proofs=sides.server_proofs,
         actions=_actions(engine, sides.contract, (*past.carried, *past.surplus_items)),
         cursor_positions=read_cursor_positions(engine, sides.contract.name, held, before=cut.n, cuts=LOOK_BACK_CUTS)

@@ -300,7 +300,7 @@ DOUBT_TEXTS: Mapping[Doubt, ClassText] = {
     ),
     Doubt.LOG_REWRITTEN: ClassText(
         title="Log rewritten",
-        means="Offsets that an earlier run read hold other records now.",
+        means="Offsets that an earlier run read, or that this run was to read, hold other records now.",
         check_first=(
             "Look for an unclean leader election or a restored disk; judge the earlier windows again before "
             "you trust them."

@@ -428,3 +428,28 @@ def test_a_reversal_is_one_row_too_many_where_what_it_takes_back_is_gone_unread(
         told,
         ["ledger_rewritten"] if told else [],
     )
+
+
+@pytest.mark.parametrize(("step", "told"), [("rewrite_tail", ["log_rewritten"]), ("lead", [])])
+def test_nothing_is_judged_of_a_log_that_was_cut_back_since_the_cut_and_has_grown_again(
+    step: str, told: list[str]
+) -> None:
+    """It was judged, by records that had been written after the cut was made."""
+    played = play(
+        Config(legs=2, carrier_mode="at_least"),
+        *("window", ("trade", 2, 10), ("trade", 1, 8), (step, 5, 2, 17), "window", "wait", ("trade", 5, 3)),
+    )
+    (of_first_run,) = doubts(played, upto=1)
+    assert [one for one in of_first_run if one.startswith("log_")] == told
+
+
+@pytest.mark.parametrize(("step", "told"), [("rewrite_tail", [["log_rewritten"]]), ("lead", [[]])])
+def test_a_log_that_was_cut_back_and_grew_again_once_a_run_had_read_it_is_told_by_the_next_run(
+    step: str, told: list[list[str]]
+) -> None:
+    """By what the scan has read, not by what the log shows when the run asks it for the batches to keep."""
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="written_xid", carrier_mode="at_least"),
+        *(("trade", 0, 7), "window", ("redeliver", 3, 10), (step, 1, 7, 31), "window", "window"),
+    )
+    assert doubts(played, upto=2)[1:] == told

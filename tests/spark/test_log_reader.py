@@ -14,9 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tallystick.contract.event import EventFields
+from tallystick.kafka_cluster.batch_fingerprints import fingerprints
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.event_decoder import EventDecoder
 from tallystick.kafka_log.fetch import Fetch, FetchedLog
+from tallystick.kafka_log.log_walk import walk_batches
 from tallystick.kafka_log.offset_census import take_census
 from tallystick.kafka_log.record import unpacked
 from tallystick.ledger.key_index import ReadableIndexes, commit_index
@@ -164,6 +166,7 @@ def test_the_same_totals_keys_and_transactions(spark: SparkSession, batches: Bat
     assert walked.census == take_census(
         log.fetch, part.readable, lso=snapshot.lso, high_watermark=snapshot.high_watermark
     )
+    assert walked.last == fingerprints(part.readable.topic_partition, walk_batches(log.fetch, part.readable))
 
 
 @pytest.mark.parametrize("spoilt", [True, False])

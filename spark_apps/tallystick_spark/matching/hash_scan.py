@@ -281,7 +281,9 @@ def scan_by_hash(
         included |= again
     return HashScan(
         scan=replace(
-            _assemble(plan, found, home, canaries, legs=legs, keys_to_include=included, lag_of=lag_of), heads=heads
+            _assemble(plan, found, home, canaries, legs=legs, keys_to_include=included, lag_of=lag_of),
+            heads=heads,
+            last_batches={one.census.topic_partition: one.last for one in walked},
         ),
         walked=walked,
         seen=dict(map(seen_in, found.beside[BlobKind.SEEN])),

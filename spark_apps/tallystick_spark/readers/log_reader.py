@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract.event import EventFields
 from tallystick.host.gc_tuning import relaxed_gc
+from tallystick.kafka_cluster.batch_fingerprints import fingerprints
 from tallystick.kafka_log.event_decoder import EventDecoder
 from tallystick.kafka_log.fetch import Fetch, FetchedLog, OffsetNotInLog, fetcher, fetchers, open_admin
 from tallystick.kafka_log.header_cache import HEADS_MAX, BatchHeads, HeadKeeper
@@ -272,7 +273,8 @@ def _walk(fetch: Fetch, part: TopicSlice, beside: list[pa.RecordBatch], heads_ma
     )
     census = yield from keeper.keeping(walk)
     heads = None if census.unexplained else keeper.kept()
-    beside.append(blobs_of(BlobKind.WALKED, NO_BUCKET, [walked_blob(PartitionScan(census, fetched_bytes, heads))]))
+    walked = PartitionScan(census, fetched_bytes, heads, fingerprints(part.readable.topic_partition, keeper.last))
+    beside.append(blobs_of(BlobKind.WALKED, NO_BUCKET, [walked_blob(walked)]))
 
 
 def log_events(

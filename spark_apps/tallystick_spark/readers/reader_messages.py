@@ -4,6 +4,7 @@ import pickle
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from tallystick.kafka_cluster.state import BatchFingerprint
 from tallystick.kafka_log.header_cache import BatchHeads
 from tallystick.model.census_values import PartitionCensus
 from tallystick.model.offsets import TopicPartition
@@ -27,12 +28,13 @@ NOTHING_SEEN = RecordDigest(0, 0, 0)
 class PartitionScan(NamedTuple):
     """One slice that was walked. fetched_bytes: of its log, batches beyond its end and transactions around it too.
 
-    heads: None where there are too many, or where the walk did not come across each offset.
+    heads: None where there are too many, or where the walk did not come across each offset. last: its last batches.
     """
 
     census: PartitionCensus
     fetched_bytes: int
     heads: BatchHeads | None
+    last: tuple[BatchFingerprint, ...]
 
 
 def heads_of(walked: Iterable[PartitionScan]) -> dict[TopicPartition, BatchHeads]:

@@ -12,7 +12,7 @@ def log_expired(cut: Cut, cluster: ClusterState) -> Iterator[DoubtFound]:
     """One per partition whose log start lies past the end of the previous cut, and whose log goes on there."""
     for topic_slice in cut.topic_slices:
         goes_on = cluster.discontinuity_of(cut, topic_slice) is None
-        if topic_slice.expired and goes_on:
+        if topic_slice.expired and goes_on and not cluster.leaves_out(topic_slice.offsets.topic_partition):
             part, start = topic_slice.offsets.topic_partition, topic_slice.offsets.kafka_offset_start
             end = start + topic_slice.expired
             yield DoubtFound(

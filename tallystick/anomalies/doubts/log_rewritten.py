@@ -1,13 +1,14 @@
-"""R1: offsets that an earlier run read, or that stood below the baseline, hold other records now.
+"""R1: offsets that an earlier run read, or that stood below the baseline or a cut, hold other records now.
 
-Evidence: a batch's bounds and checksum, kept by the run that read it, are not what the log shows. Not to be mistaken
+Evidence: a batch's bounds and checksum, kept by the run that read it, are not what the log shows; or a batch of a slice
+has a later leader epoch than its leader had when the cut was made. Nothing of such a slice is read. Not to be mistaken
 for the same batch under a later leader epoch (sent again after a clean move), for one that expired, for a topic that
 was created again (R2), nor for a compacting topic, whose cleaner writes batches anew.
 """
 
 from collections.abc import Iterator
 
-from tallystick.kafka_cluster.state import ClusterState
+from tallystick.kafka_cluster.state import ClusterState, RewrittenBatch
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 
@@ -17,6 +18,10 @@ def log_rewritten(cluster: ClusterState) -> Iterator[DoubtFound]:
     rewritten = cluster.rewritten
     for part in sorted({one.topic_partition for one in rewritten}):
         batches = [one for one in rewritten if one.topic_partition == part]
+        left_out = next((one for one in batches if one.unread_offsets), None)
+        if left_out is not None:
+            yield _left_out(left_out)
+            continue
         first = min(batches, key=lambda one: one.kafka_offset)
         seen = f"read by run {first.read_by_cut}" if first.read_by_cut else "which stood below the baseline"
         yield DoubtFound(
@@ -33,3 +38,21 @@ def log_rewritten(cluster: ClusterState) -> Iterator[DoubtFound]:
                 "now": first.now,
             },
         )
+
+
+def _left_out(slice_end: RewrittenBatch) -> DoubtFound:
+    part = slice_end.topic_partition
+    return DoubtFound(
+        doubt=Doubt.LOG_REWRITTEN,
+        sentence=f"{part}: the log was cut back and grew again since cut {slice_end.read_by_cut} was made: "
+        f"{slice_end.before} before, {slice_end.now} now. Nothing of the slice's {slice_end.unread_offsets} offsets is "
+        "read.",
+        details={
+            "topic": part.topic,
+            "partition": part.partition,
+            "unread_offsets": slice_end.unread_offsets,
+            "kafka_offset": slice_end.kafka_offset,
+            "before": slice_end.before,
+            "now": slice_end.now,
+        },
+    )

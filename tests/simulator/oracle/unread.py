@@ -28,7 +28,7 @@ def _has_read(world: World, cut: Cut, row: VerdictRow, event: EventFact) -> bool
         and part.readable.kafka_offset_start <= event.offset < part.readable.kafka_offset_end
         and event.written_at <= row.recorded_at
         and not (Doubt.LOG_EXPIRED in row.doubts and _was_taken(world, event, before=row.recorded_at))
-        and not (Doubt.LOG_TRUNCATED in row.doubts and _was_left_out(row, event))
+        and not (row.doubts & {Doubt.LOG_TRUNCATED, Doubt.LOG_REWRITTEN} and _was_left_out(row, event))
     )
 
 
@@ -41,9 +41,11 @@ def _was_taken(world: World, event: EventFact, *, before: datetime) -> bool:
 
 
 def _was_left_out(row: VerdictRow, event: EventFact) -> bool:
-    """Does the run say that it read nothing of the partition, whose log ends before the slice does?"""
+    """Does the run say that it read nothing of the partition, whose log ends before the slice does, or was written anew
+    there?
+    """
     return any(
-        one.doubt is Doubt.LOG_TRUNCATED
+        (one.doubt is Doubt.LOG_TRUNCATED or (one.doubt is Doubt.LOG_REWRITTEN and "unread_offsets" in one.details))
         and (one.details["topic"], one.details["partition"]) == (event.place.topic, event.place.partition)
         for one in row.result.doubts
     )

@@ -14,6 +14,8 @@ from zlib import crc32
 import numpy as np
 
 from tallystick.contract.contract import Contract
+from tallystick.kafka_cluster.batch_fingerprints import fingerprints
+from tallystick.kafka_cluster.state import BatchFingerprint
 from tallystick.kafka_log.event_decoder import EventDecoder
 from tallystick.kafka_log.fetch import Fetch
 from tallystick.kafka_log.header_cache import BatchHeads, HeadKeeper
@@ -48,6 +50,7 @@ class Read:
     times: dict[tuple[str, int], list[int]] = field(default_factory=dict)
     census: list[PartitionCensus] = field(default_factory=list)
     heads: dict[TopicPartition, BatchHeads] = field(default_factory=dict)
+    last_batches: dict[TopicPartition, Sequence[BatchFingerprint]] = field(default_factory=dict)
     batches: dict[tuple[str, int, int], tuple[Any, DecidedBatch]] = field(default_factory=dict)
     content: int = 0
 
@@ -74,6 +77,7 @@ def read_topics(fetch: Fetch, slices: Iterable[TopicSlice], decoder: EventDecode
             if batch.outcome in _READ:
                 _read_batch(read, batch, part, decoder)
         read.census.append(census)
+        read.last_batches[inside.topic_partition] = fingerprints(inside.topic_partition, keeper.last)
         heads = None if census.unexplained else keeper.kept()
         if heads is not None:
             read.heads[inside.topic_partition] = heads
@@ -234,6 +238,7 @@ def scan(
         canaries=canaries,
         log_records=_log_records(read, contract, (*events, *incomplete)),
         heads=read.heads,
+        last_batches=read.last_batches,
     )
 
 

@@ -5,10 +5,11 @@ keeps batches by which the next run sees whether its log is what it was.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tallystick.kafka_cluster.batch_fingerprints import read_anchors
 from tallystick.kafka_cluster.snapshot import first_sights, follow_anchors
 from tallystick.kafka_cluster.state import BatchFingerprint
 from tallystick.kafka_log.fetch import Asked, FetchedLog
-from tests.unit.builders import HOUR, NOON, partition_at, slice_of
+from tests.unit.builders import HOUR, NOON, PART, partition_at, slice_of
 from tests.unit.kafka_cluster.states import OPEN
 from tests.unit.synthetic_log import SyntheticLog
 
@@ -39,8 +40,11 @@ def follow(
 ) -> tuple[list[int], tuple[BatchFingerprint, ...]]:
     """Where batches are not what they were, and what a run keeps that reads these offsets."""
     now = partition_at(log_start=log.log_start, lso=log.end, high_watermark=log.end)
-    read = [(slice_of(start, end), now)]
-    anchors, rewritten = follow_anchors(log.fetch, nothing_together, cut_n, [now], read, earlier)
+    part = slice_of(start, end)
+    scanned = {PART: read_anchors(log.fetch, part.readable, cut_n=0)}
+    anchors, rewritten = follow_anchors(
+        log.fetch, nothing_together, cut_n, [now], [(part, now)], earlier, scanned=scanned
+    )
     return [one.kafka_offset for one in rewritten], anchors
 
 
@@ -75,7 +79,8 @@ def test_what_retention_reaches_while_it_is_read_below_a_slice_is_left_to_the_ne
     log = log_of(b"a", b"b", b"c")
     now = partition_at(log_start=0, lso=6, high_watermark=6)
     log.log_start = 4
-    assert follow_anchors(log.fetch, nothing_together, 0, [now], [(slice_of(6, 6), now)], ()) == ((), ())
+    idle = [(slice_of(6, 6), now)]
+    assert follow_anchors(log.fetch, nothing_together, 0, [now], idle, (), scanned={}) == ((), ())
     assert starts_of(follow(log, 6, 6)[1]) == [4]
 
 
@@ -85,3 +90,14 @@ def test_a_partition_that_is_idle_is_asked_for_its_known_batches_only() -> None:
     before = log.fetches
     assert follow(log, 6, 6, anchors) == ([], anchors)
     assert (starts_of(anchors), log.fetches - before) == ([4], 1)
+
+
+def test_a_run_keeps_the_batches_that_it_has_judged_and_not_those_that_stand_there_by_then() -> None:
+    scanned = {PART: read_anchors(BELOW.fetch, slice_of(0, 6).readable, cut_n=0)}
+    rewritten_since = log_of(b"a", b"b", b"x")
+    now = partition_at(log_start=0, lso=6, high_watermark=6)
+    read = [(slice_of(0, 6), now)]
+    kept, _ = follow_anchors(rewritten_since.fetch, nothing_together, 2, [now], read, (), scanned=scanned)
+    assert {one.read_by_cut for one in kept} == {2}
+    assert follow(rewritten_since, 6, 6, kept, cut_n=3)[0] == [4]
+    assert follow(BELOW, 6, 6, kept, cut_n=3)[0] == []

@@ -41,6 +41,29 @@ def test_what_a_broker_merely_fails_at_is_no_answer() -> None:
         read_log_ends(RefusesDebuggers(TopicAuthorizationFailedError), [TOPIC])  # type: ignore[arg-type]
 
 
+def answer(offset: int, leader_epoch: int | None = None) -> SimpleNamespace:
+    return SimpleNamespace(offset=offset, leader_epoch=leader_epoch)
+
+
+@pytest.mark.parametrize(("answered", "epoch"), [(5, 5), (3, 4), (None, 4)])
+def test_a_leader_s_epoch_is_at_least_that_of_its_answers(
+    monkeypatch: pytest.MonkeyPatch, answered: int | None, epoch: int
+) -> None:
+    """Who describes the topics may know an older leader only, whose epoch the newest batches do not have."""
+
+    class Moving:
+        def describe_topics(self, topics: list[str]) -> list[dict[str, Any]]:
+            part = {"partition_index": 0, "leader_epoch": 4, "replica_nodes": [1, 2], "isr_nodes": [2, 1]}
+            return [{"name": TOPIC, "error_code": 0, "topic_id": "id", "partitions": [part]}]
+
+        def list_partition_offsets(self, asked: dict[Any, OffsetSpec], *_: object) -> dict[Any, Any]:
+            return {part: answer(20, answered) for part in asked}
+
+    monkeypatch.setattr(topic_snapshot, "read_log_ends", lambda *_: {PART: 20})
+    (now,) = topic_snapshot.read_topic_snapshot(Moving(), [TOPIC])  # type: ignore[arg-type]
+    assert now.leader_epoch == epoch
+
+
 def test_what_is_written_while_a_snapshot_is_taken_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each question finds one record more than the one before it."""
     written = itertools.count(20)
@@ -51,7 +74,7 @@ def test_what_is_written_while_a_snapshot_is_taken_holds_nothing(monkeypatch: py
             return [{"name": TOPIC, "error_code": 0, "topic_id": "id", "partitions": [part]}]
 
         def list_partition_offsets(self, asked: dict[Any, OffsetSpec], *_: object) -> dict[Any, Any]:
-            return {part: SimpleNamespace(offset=0 if spec < -1 else next(written)) for part, spec in asked.items()}
+            return {part: answer(0 if spec < -1 else next(written)) for part, spec in asked.items()}
 
     monkeypatch.setattr(topic_snapshot, "read_log_ends", lambda *_: {PART: next(written)})
     (now,) = topic_snapshot.read_topic_snapshot(Busy(), [TOPIC])  # type: ignore[arg-type]

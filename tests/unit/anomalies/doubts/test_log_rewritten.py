@@ -4,12 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 from tallystick.kafka_cluster.batch_fingerprints import compare_anchors
+from tallystick.kafka_cluster.rewritten_since import without_rewritten
 from tallystick.kafka_cluster.state import BatchFingerprint, ClusterState, RewrittenBatch
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Doubt
 from tests.unit.anomalies.log_doubts import log_doubts_of
 from tests.unit.anomalies.planted import Pair, PlantedCases
-from tests.unit.builders import PART, evidence_of
+from tests.unit.builders import PART, cut_of, evidence_of, slice_of
 
 ANCHOR = BatchFingerprint(
     topic_partition=PART, kafka_offset_start=4, kafka_offset_end=9, crc32c=0xC0FFEE, leader_epoch=3, read_by_cut=1
@@ -40,3 +41,32 @@ def test_a_log_that_grew_again_is_rewritten_once_per_partition_from_its_first_od
         "billing.payouts[0]: 2 of the last batches that were read are not what they were, from offset 17 on (read by "
         "run 1): one before, another now."
     )
+
+
+def test_a_slice_whose_end_was_written_anew_is_told_as_rewritten_and_not_as_expired() -> None:
+    anew = RewrittenBatch(
+        topic_partition=PART, kafka_offset=18, read_by_cut=2, before="one", now="another", unread_offsets=10
+    )
+    of_earlier_run = replace(anew, kafka_offset=9, read_by_cut=1, unread_offsets=0)
+    cut = without_rewritten(cut_of(slice_of(10, 20)), [anew])
+    (found,) = log_doubts_of(evidence_of(cut=cut, cluster=ClusterState(rewritten=(anew, of_earlier_run))))
+    assert (found.doubt, found.details["unread_offsets"]) == (Doubt.LOG_REWRITTEN, 10)
+    assert found.sentence == (
+        "billing.payouts[0]: the log was cut back and grew again since cut 2 was made: one before, another now. "
+        "Nothing of the slice's 10 offsets is read."
+    )
+
+
+def test_a_slice_that_expired_beside_another_partition_that_was_rewritten_is_told_as_expired() -> None:
+    elsewhere = RewrittenBatch(
+        topic_partition=replace(PART, partition=1),
+        kafka_offset=18,
+        read_by_cut=2,
+        before="a",
+        now="b",
+        unread_offsets=1,
+    )
+    found = log_doubts_of(
+        evidence_of(cut=cut_of(slice_of(10, 20, expired=3)), cluster=ClusterState(rewritten=(elsewhere,)))
+    )
+    assert [one.doubt for one in found] == [Doubt.LOG_EXPIRED, Doubt.LOG_REWRITTEN]
