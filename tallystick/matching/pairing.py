@@ -371,7 +371,7 @@ def _judge_follower(
     only_one = (
         RecordLocation.BEFORE_BASELINE in places
         or (due and _only_one_stands(case, other_side(copy.side), RecordLocation.UNREAD))
-        or _is_beside_the_row_of_one_event(case, copy, deadlines)
+        or _has_one_event_of_an_earlier_cut(case, copy)
     )
     taken = key_was_paired or (only_one and copy is not first)
     if copy is first and copy.carried is not None and not case.places(copy.side) & _READ_BEFORE:
@@ -393,15 +393,11 @@ def _judge_follower(
     return _judge_absence(case, copy, MatchStatus.ORIGIN_ABSENT, deadlines)
 
 
-def _is_beside_the_row_of_one_event(case: MatchGroup, row: Entry, deadlines: Deadlines) -> bool:
+def _has_one_event_of_an_earlier_cut(case: MatchGroup, row: Entry) -> bool:
     """Return whether the key has one event, which an earlier cut has read: an UPDATE may have written its row anew, but
-    no second one.
+    no second one, whatever has expired unread.
     """
-    return (
-        row.side is ItemSide.LEDGER
-        and _only_one_stands(case, ItemSide.TOPIC, RecordLocation.EARLIER_SLICE)
-        and not _event_may_have_expired(row, deadlines)
-    )
+    return row.side is ItemSide.LEDGER and _only_one_stands(case, ItemSide.TOPIC, RecordLocation.EARLIER_SLICE)
 
 
 def _only_one_stands(case: MatchGroup, side: ItemSide, place: RecordLocation) -> bool:

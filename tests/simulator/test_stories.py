@@ -453,3 +453,14 @@ def test_a_log_that_was_cut_back_and_grew_again_once_a_run_had_read_it_is_told_b
         *(("trade", 0, 7), "window", ("redeliver", 3, 10), (step, 1, 7, 31), "window", "window"),
     )
     assert doubts(played, upto=2)[1:] == told
+@pytest.mark.parametrize(("again", "told"), [(("redeliver", 0, 3), ["duplicate_in_ledger"]), (("wait", 0, 3), [])])
+def test_of_two_rows_read_behind_the_paired_one_that_is_gone_one_is_too_many_though_events_expired_unread(
+    again: tuple[object, ...], told: list[str]
+) -> None:
+    """The first is behind the horizon while the one that was paired is archived; either may be that one, moved."""
+    played = play(
+        Config(carrier_mode="at_most"),
+        *("canary_key", "window", ("carry", 4, 0), "canary_key", "half_trade", "carry", "carry", ("trade", 1, 0)),
+        *("archive", ("redeliver", 4, 3), "window", "archive", "retain_all", "window", again),
+    )
+    assert outstanding(played) == told

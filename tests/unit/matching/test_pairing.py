@@ -284,6 +284,21 @@ def test_a_row_of_a_paired_event_is_the_row_of_then_only_where_rows_have_moved()
     assert fates == [MatchStatus.PAIRED_BEFORE, MatchStatus.UNDECIDABLE] * 2
 
 
+@pytest.mark.parametrize("lost", [False, True], ids=["all events read", "some expired unread"])
+@pytest.mark.parametrize(
+    ("events", "second"),
+    [pytest.param([5], MatchStatus.EXTRA, id="one event"), pytest.param([5, 6], MatchStatus.UNDECIDABLE, id="two")],
+)
+def test_of_two_new_rows_only_one_is_the_row_of_a_paired_event_written_anew(
+    lost: bool, events: list[int], second: MatchStatus
+) -> None:
+    unread = OutOfSight(events_lost=frozenset([3] if lost else []))
+    deadlines = deadlines_of(rows_may_be_older=True, cut_n=3, out_of_sight=unread)
+    hits = [seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, at) for at in events]
+    outcome = pair_key(case_of(row(8), row(9), lookup_hits=hits), direction=T2L, deadlines=deadlines)
+    assert fates(outcome) == {"ledger:8": MatchStatus.UNDECIDABLE, "ledger:9": second}
+
+
 def test_a_row_in_the_place_of_a_paired_one_is_compared_with_the_event_that_was_paired() -> None:
     def fate(amount_minor: int, *places: dict[str, object]) -> MatchStatus:
         events = [seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, at, **said) for at, said in enumerate(places)]
