@@ -464,3 +464,22 @@ def test_of_two_rows_read_behind_the_paired_one_that_is_gone_one_is_too_many_tho
         *("archive", ("redeliver", 4, 3), "window", "archive", "retain_all", "window", again),
     )
     assert outstanding(played) == told
+
+
+@pytest.mark.parametrize(("moved", "told"), [("rewrite", 1), ("redeliver", 2)], ids=["rewritten", "a third row"])
+def test_a_row_that_is_rewritten_beside_the_one_that_repeats_it_is_no_second_duplicate(moved: str, told: int) -> None:
+    """Their event is older than the books. Once the duplicate is repaired nothing is left."""
+    config, steps = Config(carrier_mode="at_least", posts="column"), ("trade", "window", "redeliver", "window", moved)
+    assert outstanding(play(config, *steps)) == told * ["duplicate_in_ledger"]
+    played = play(config, *steps, "window", "window", "plan_and_act")
+    assert outstanding(played) == (told - 1) * ["duplicate_in_ledger"]
+
+
+def test_a_row_that_is_touched_beside_the_one_that_repeats_our_repair_is_no_second_duplicate() -> None:
+    steps = ("window", "pay", "window", "window", "plan_and_act", "trade", "window")
+    steps += (("touch", 4, 1, 9), ("touch", 4, 0, 10), "window", "window")
+    config = Config(producer_mode="plain", carrier_mode="at_most", posts="negated")
+    played = play(config, *steps)
+    assert outstanding(played) == ["duplicate_in_ledger_compensated"]
+    played = play(config, *steps, "plan_and_act")
+    assert [one.item_break.match_key for one in outstanding_breaks(played.world.store, "books")] == ["ev-2-payout"]

@@ -263,6 +263,18 @@ def test_a_row_written_anew_beside_the_one_that_repeats_it_is_no_second_duplicat
         assert residue.fate is MatchStatus.EXTRA
 
 
+@pytest.mark.parametrize("place", [RecordLocation.EARLIER_SLICE, RecordLocation.BEFORE_BASELINE], ids=str)
+def test_of_rows_written_anew_beside_the_one_that_repeats_them_in_one_run_the_first_is_no_second_duplicate(
+    place: RecordLocation,
+) -> None:
+    repeats = row(2, carried=item_of(row(2), ItemState.BROKEN, pairable=False))
+    case = case_of(row(1), row(3), repeats, lookup_hits=[seen(IN_TOPIC, place, 5)])
+    moved = deadlines_of(rows_may_be_older=True)
+    for surplus, first in ((["ledger:2"], MatchStatus.UNDECIDABLE), ([], MatchStatus.EXTRA)):
+        outcome = pair_key(replace(case, surplus_rows=frozenset(surplus)), direction=T2L, deadlines=moved)
+        assert fates(outcome) == {"ledger:1": first, "ledger:3": MatchStatus.EXTRA}
+
+
 def test_an_event_that_waited_does_not_repeat_itself_because_its_row_lies_where_no_run_read_it() -> None:
     waited = event(5, carried=item_of(event(5)))
     at_home = [seen(LEDGER, RecordLocation.EARLIER_SLICE, 1), seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 5)]
