@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tallystick.contract.contract import Contract
+from tallystick.host.packed_json import json_text
 from tallystick.host.private_files import private_file, private_folder
 from tallystick.model.findings import Break
 from tallystick.model.run_result import RunResult
@@ -37,7 +37,6 @@ _SCHEMA = pa.schema(
 )
 _WRITTEN_TOGETHER = 20_000
 """Breaks that are written as one row group: only so many are held a second time, as columns."""
-_AS_JSON = msgspec.json.Encoder(order="sorted", enc_hook=str)
 
 
 @contextmanager
@@ -69,5 +68,5 @@ def _write(result: RunResult, mask: Mask, to: Path) -> None:
 def _table_of(breaks: Sequence[Break]) -> pa.Table:
     columns: dict[str, list[Any]] = {name: [getattr(one, name) for one in breaks] for name in _SCHEMA.names}
     columns["break_id"] = list(map(str, columns["break_id"]))
-    columns["evidence"] = list(map(_AS_JSON.encode, columns["evidence"]))
+    columns["evidence"] = list(map(json_text, columns["evidence"]))
     return pa.table(columns, schema=_SCHEMA)

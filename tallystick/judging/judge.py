@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from tallystick.anomalies.breaks.make_break import with_origin
+from tallystick.anomalies.breaks.make_break import packed_with_origin
 from tallystick.anomalies.breaks.torn_transaction import absent_legs, judge_legs, posted_strays
 from tallystick.anomalies.registry import RULES, AnomalyRule
 from tallystick.judging.run_digest import digest_of_run
@@ -38,12 +38,11 @@ def judge(
 
     matched_*: what the scan paired by itself, one event with one equal row. carried: open items as of the cut.
     """
-    found = [_in_its_words(evidence, finding) for rule in classes for finding in rule.judge(evidence)]
-    identified = (with_origin(finding, evidence.record_origins) for finding in found if isinstance(finding, Break))
-    breaks = tuple(sorted(identified, key=_break_order))
-    doubts = tuple(finding for finding in found if isinstance(finding, DoubtFound))
-    notices = tuple(finding for finding in found if isinstance(finding, NoticeFound))
-    items = tuple(sorted(_item_changes(evidence, breaks), key=lambda item: item.item_id))
+    placed, others = _findings(evidence, classes)
+    breaks = tuple(one.item_break for one in placed)
+    doubts = tuple(finding for finding in others if isinstance(finding, DoubtFound))
+    notices = tuple(finding for finding in others if isinstance(finding, NoticeFound))
+    items = tuple(sorted(_item_changes(evidence, placed), key=lambda item: item.item_id))
     paired = [pair for outcome in evidence.outcomes for pair in outcome.matched]
     open_after = _open_after(carried, items)
     figures = RunFigures(
@@ -85,12 +84,31 @@ def judge(
     )
 
 
-def _in_its_words(evidence: Evidence, found: Break | DoubtFound | NoticeFound) -> Break | DoubtFound | NoticeFound:
-    direction = evidence.contract.direction
-    if not isinstance(found, Break):
-        return replace(found, sentence=for_direction(direction, found.sentence))
-    story = for_direction(direction, found.story)
-    return found if story == found.story else replace(found, story=story)
+class _Placed(NamedTuple):
+    """A break, and what its evidence says of the items that answer for it: `at`, and whether it is about legs."""
+
+    item_break: Break
+    at: str | None
+    is_of_legs: bool
+
+
+def _findings(
+    evidence: Evidence, classes: Iterable[AnomalyRule]
+) -> tuple[list[_Placed], list[DoubtFound | NoticeFound]]:
+    """Return what the rules find in the contract's words: breaks in their order, and the rest as it came.
+
+    Each break is packed before the next is made.
+    """
+    direction, placed, others = evidence.contract.direction, [], []
+    for found in (found for rule in classes for found in rule.judge(evidence)):
+        if not isinstance(found, Break):
+            others.append(replace(found, sentence=for_direction(direction, found.sentence)))
+            continue
+        story = for_direction(direction, found.story)
+        item_break = packed_with_origin(found, evidence.record_origins, story=story)
+        placed.append(_Placed(item_break, found.evidence.get("at"), "seen_legs" in found.evidence))
+    placed.sort(key=lambda one: _break_order(one.item_break))
+    return placed, others
 
 
 def _lags_of(evidence: Evidence) -> tuple[TopicLag, ...]:
@@ -123,16 +141,16 @@ def _open_after(carried: Iterable[OpenItem], changes: Iterable[OpenItem]) -> lis
     return [item for item in state.values() if item.state is ItemState.OPEN]
 
 
-def _item_changes(evidence: Evidence, breaks: Sequence[Break]) -> Iterator[OpenItem]:
+def _item_changes(evidence: Evidence, placed: Sequence[_Placed]) -> Iterator[OpenItem]:
     """Return a row for each item that is new or whose state changed in this cut. Items are append-only."""
-    break_at = {item_break.evidence["at"]: item_break for item_break in breaks if "at" in item_break.evidence}
+    break_at = {one.at: one.item_break for one in placed if one.at is not None}
     of_outcomes = [item for outcome in evidence.outcomes for item in _outcome_items(evidence, outcome, break_at)]
     yield from of_outcomes
     told = {item.item_id for item in of_outcomes}
     for action in evidence.cluster.actions:
         if action.item.item_id in break_at and action.item.item_id not in told:
             yield _not_repaired(action.item, break_at[action.item.item_id])
-    of_legs = {item_break.transaction_key: item_break for item_break in breaks if "seen_legs" in item_break.evidence}
+    of_legs = {one.item_break.transaction_key: one.item_break for one in placed if one.is_of_legs}
     for case in evidence.incomplete:
         yield from _legs_item(evidence, case, of_legs.get(case.transaction_key), break_at)
 

@@ -1,11 +1,13 @@
 """The digest of a run: equal where the same was read and the same was concluded. It stands in stored verdicts."""
 
 import json
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from functools import cache
 from hashlib import sha256
+from itertools import islice
+from json.encoder import encode_basestring_ascii as _text
 from typing import Any, cast
 
 from tallystick.matching.evidence import Evidence
@@ -13,6 +15,9 @@ from tallystick.model.findings import Break, DoubtFound
 from tallystick.model.open_item import OpenItem
 from tallystick.model.run_result import RunFigures
 from tallystick.model.verdict import Verdict
+
+_TOGETHER = 1_000
+"""Members of a list that are put into words together."""
 
 
 def digest_of_run(
@@ -32,12 +37,44 @@ def digest_of_run(
         "ledger": [evidence.cut.ledger_slice.position_start, evidence.cut.ledger_slice.position_end],
         "content": content_digests,
         "verdict": verdict,
-        "breaks": [str(item_break.break_id) for item_break in breaks],
+        "breaks": map(_break_text, breaks),
         "doubts": sorted(doubt.doubt for doubt in doubts),
-        "items": [[item.item_id, item.state, item.reason.stored] for item in items],
+        "items": map(_item_text, items),
         "figures": figures,
     }
-    return sha256(json.dumps(document, sort_keys=True, default=_plain).encode()).hexdigest()
+    digest = sha256()
+    for piece in _pieces(document):
+        digest.update(piece.encode())
+    return digest.hexdigest()
+
+
+def _pieces(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what `json.dumps` makes of all of it: of a broken window that is as large as all of its items together."""
+    before = "{"
+    for name, value in sorted(document.items()):
+        yield f"{before}{json.dumps(name)}: "
+        if isinstance(value, Iterator):
+            yield from _list_in_pieces(value)
+        else:
+            yield json.dumps(value, sort_keys=True, default=_plain)
+        before = ", "
+    yield "}"
+
+
+def _list_in_pieces(members: Iterator[str]) -> Iterator[str]:
+    before = "["
+    while some := ", ".join(islice(members, _TOGETHER)):
+        yield before + some
+        before = ", "
+    yield "[]" if before == "[" else "]"
+
+
+def _break_text(item_break: Break) -> str:
+    return f'"{item_break.break_id}"'
+
+
+def _item_text(item: OpenItem) -> str:
+    return f"[{_text(item.item_id)}, {_text(item.state)}, {_text(item.reason.stored)}]"
 
 
 @cache

@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from functools import cached_property
 from typing import Any
 
 from tallystick.contract.equality import Compared, compared
@@ -48,7 +47,7 @@ class LookupHit:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One event or ledger row that takes part in the pairing. carried: what earlier cuts said of it, None if new.
 
@@ -72,7 +71,7 @@ class Entry:
     reverses: str = ""
     action_id: str = ""
 
-    @cached_property
+    @property
     def compared(self) -> Compared:
         """Return the values it is compared by; a currency whose case is ignored is written in capitals already."""
         return compared(self.amount_minor, self.currency)

@@ -28,13 +28,14 @@ def break_id(*, contract: str, break_class: BreakClass, match_key: str, position
     return uuid5(_BREAK_NAMESPACE, _SEPARATOR.join(parts) if separated else json.dumps(parts))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Break:
     """A proven disagreement about one match key.
 
     amount_minor is the money at stake of all `copies`, with the sign of the event or row; 0 with currency "" where
     nobody can say. Sums of several have no signs.
-    evidence: JSON values only; offsets, producer ids, markers, row ids; no payload beyond the compared fields.
+    evidence: JSON values only; offsets, producer ids, markers, row ids; no payload beyond the compared fields. Of a
+    judged run a PackedJson.
     """
 
     break_id: UUID

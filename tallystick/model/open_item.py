@@ -27,7 +27,7 @@ class ItemSide(StrEnum):
     LEGS = "legs"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenItem:
     """One copy that found no partner, as of one cut.
 

@@ -11,6 +11,7 @@ from itertools import chain, groupby, islice
 from typing import Any
 from uuid import UUID
 
+from tallystick.host.packed_json import unpacked_json
 from tallystick.kafka_log.fetch import Fetch, OffsetNotInLog
 from tallystick.kafka_log.log_walk import DecidedBatch, Outcome, walk_past_lso
 from tallystick.model.findings import Break
@@ -97,7 +98,8 @@ def position_of(item_break: Break) -> tuple[TopicPartition, int] | None:
     """Return the place of a break on a topic: its own record, or the first that its evidence names, by
     the keys' order.
     """
-    texts = chain([item_break.evidence.get("at", "")], _texts(item_break.evidence))
+    evidence = unpacked_json(item_break.evidence)
+    texts = chain([evidence.get("at", "")], _texts(evidence))
     return next((place for place in map(_topic_place, texts) if place is not None), None)
 
 

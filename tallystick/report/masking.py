@@ -7,12 +7,13 @@ always shown; no other field of a payload is kept at all. Does not decide what a
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from tallystick.compensation.plan import PlanItem
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import PayloadKey
+from tallystick.host.packed_json import unpacked_json
 from tallystick.model.break_history import ToldBreak
 from tallystick.model.findings import Break
 from tallystick.model.item_reason import Reason
@@ -83,7 +84,8 @@ class Mask:
         if not hidden:
             return record
         whole = re.compile("|".join(rf"(?<!\w){re.escape(key)}(?!\w)" for key in hidden))
-        return replace(record, **{name: _without(whole, value) for name, value in vars(record).items()})
+        values = {one.name: getattr(record, one.name) for one in fields(record)}
+        return replace(record, **{name: _without(whole, value) for name, value in values.items()})
 
 
 def _without(keys: re.Pattern[str], value: Any) -> Any:
@@ -91,6 +93,7 @@ def _without(keys: re.Pattern[str], value: Any) -> Any:
     if type(value) is str:
         return keys.sub(MASKED, value)
     if isinstance(value, Mapping):
+        value = unpacked_json(value)
         return {_without(keys, name): _without(keys, one) for name, one in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(_without(keys, member) for member in value)

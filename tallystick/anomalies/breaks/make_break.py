@@ -5,6 +5,7 @@ from itertools import islice
 from typing import Any
 
 from tallystick.contract.contract import Contract
+from tallystick.host.packed_json import PackedJson
 from tallystick.kafka_log.record import LogRecord
 from tallystick.matching.match_case import LookupHit, UnmatchedItem
 from tallystick.model.finding_names import BreakClass
@@ -67,11 +68,13 @@ def origin_json(record: LogRecord | None) -> dict[str, Any] | None:
     return None if record is None else record.as_json()
 
 
-def with_origin(found: Break, record_origins: Mapping[str, LogRecord]) -> Break:
-    """Join the producer identity of the copy that a break is about; where that is a row, of the record it followed."""
+def packed_with_origin(found: Break, record_origins: Mapping[str, LogRecord], *, story: str) -> Break:
+    """Join the producer identity of the copy that a break is about; where that is a row, of the record it followed.
+
+    Its evidence is packed: the dictionaries of many breaks are the most that a broken window holds.
+    """
     record = next((record_origins[item_id] for item_id in _about(found) if item_id in record_origins), None)
-    if record is None:
-        return found
+    evidence = found.evidence if record is None else {**found.evidence, "identity": record.as_json()}
     return Break(
         break_id=found.break_id,
         break_class=found.break_class,
@@ -81,8 +84,8 @@ def with_origin(found: Break, record_origins: Mapping[str, LogRecord]) -> Break:
         amount_minor=found.amount_minor,
         currency=found.currency,
         copies=found.copies,
-        story=found.story,
-        evidence={**found.evidence, "identity": record.as_json()},
+        story=story,
+        evidence=PackedJson(evidence),
     )
 
 

@@ -1,6 +1,7 @@
 """Open items as of a cut, and the mapping between items or breaks and their rows."""
 
 from collections.abc import Collection
+from dataclasses import fields
 from typing import Any
 
 from sqlalchemy import (
@@ -117,7 +118,7 @@ def in_report_order(statement: Select[Any]) -> Select[Any]:
 
 def item_columns(item: OpenItem) -> dict[str, Any]:
     """Return the columns of open_item for an item: all but the class of its break, which is the break's own."""
-    columns = {name: value for name, value in vars(item).items() if name != "found_as"}
+    columns = {one.name: getattr(item, one.name) for one in fields(item) if one.name != "found_as"}
     return columns | {"reason": item.reason.stored}
 
 

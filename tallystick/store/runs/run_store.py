@@ -5,7 +5,6 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
-import msgspec
 from psycopg import sql
 from pydantic import TypeAdapter
 from sqlalchemy import (
@@ -31,6 +30,7 @@ from sqlalchemy import (
 from tallystick.alerting.alert import Alert
 from tallystick.contract.contract import Contract
 from tallystick.host.gc_tuning import relaxed_gc
+from tallystick.host.packed_json import json_text
 from tallystick.model.errors import TallystickError
 from tallystick.model.findings import Break, DoubtFound, NoticeFound, total_money
 from tallystick.model.open_item import ItemState, ItemTotal, OpenItem
@@ -63,7 +63,6 @@ from tallystick.store.schema import verdict as verdict_table
 _DOUBTS, _FIGURES = TypeAdapter(tuple[DoubtFound, ...]), TypeAdapter(RunFigures)
 _NOTICES = TypeAdapter(tuple[NoticeFound, ...])
 LAG_JSON, KEY_INDEX_JSON = TypeAdapter(RunLag), TypeAdapter(KeyIndex)
-_AS_JSON = msgspec.json.Encoder()
 
 
 class AttemptFenced(TallystickError):
@@ -260,7 +259,7 @@ _ITEM_COLUMNS = ("contract", "cut_n", *_OF_ITEM, "step", "written_off_by", "writ
 def _break_rows(result: RunResult, breaks: Iterable[Break]) -> Iterator[tuple[Any, ...]]:
     values = attrgetter(*_OF_BREAK.values())
     for found in breaks:
-        yield (result.contract, result.cut_n, *values(found), _AS_JSON.encode(found.evidence).decode())
+        yield (result.contract, result.cut_n, *values(found), json_text(found.evidence).decode())
 
 
 def _item_rows(result: RunResult) -> Iterator[tuple[Any, ...]]:

@@ -106,7 +106,7 @@ def test_a_refused_diff_says_what_to_do_and_the_same_file_that_nothing_differs(d
 
 def test_a_match_key_cannot_drive_the_terminal(shown: Any, broken_run: StoredRun) -> None:
     first = broken_run.result.breaks[0]
-    hostile = type(first)(**{**vars(first), "match_key": "\x1b]0;owned\x07[red]x", "story": "a\rb"})
+    hostile = replace(first, match_key="\x1b]0;owned\x07[red]x", story="a\rb")
     result = type(broken_run.result)(**{**vars(broken_run.result), "breaks": (hostile,)})
     output = shown(type(broken_run)(**{**vars(broken_run), "result": result}))
     assert "\x1b" not in output

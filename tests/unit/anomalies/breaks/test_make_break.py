@@ -2,7 +2,7 @@
 
 import pytest
 
-from tallystick.anomalies.breaks.make_break import NAMED_OF_A_SIDE_MAX, with_origin
+from tallystick.anomalies.breaks.make_break import NAMED_OF_A_SIDE_MAX, packed_with_origin
 from tallystick.matching.match_case import RecordLocation
 from tallystick.model.findings import Break
 from tests.unit.anomalies.copies import doubled_in_topic, item_at
@@ -27,9 +27,9 @@ def test_a_break_of_a_key_that_stands_a_thousand_times_names_a_few_copies_of_eac
 def test_a_break_carries_the_identity_of_the_copy_it_is_about_or_of_the_record_its_row_followed() -> None:
     written = record_of(event(11), producer_id=7)
     (about_event,) = found_breaks(evidence_of(event(11), record_origins={item_at(11): written}))
-    assert with_origin(about_event, {item_at(11): written}).evidence["identity"] == written.as_json()
+    assert packed_with_origin(about_event, {item_at(11): written}, story="").evidence["identity"] == written.as_json()
     aborted = record_of(event(4), producer_id=7)
     (about_row,) = found_breaks(evidence_of(row(1), lookup_hits=[seen(IN_TOPIC, RecordLocation.ABORTED, 4)]))
-    joined: Break = with_origin(about_row, {item_at(4): aborted})
+    joined: Break = packed_with_origin(about_row, {item_at(4): aborted}, story="")
     assert joined.evidence["identity"]["at"] == item_at(4)
-    assert "identity" not in with_origin(about_row, {}).evidence
+    assert "identity" not in packed_with_origin(about_row, {}, story="").evidence
