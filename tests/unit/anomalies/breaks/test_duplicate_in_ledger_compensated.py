@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
+import pytest
+
+from tallystick.matching.match_case import LookupHit, RecordLocation
 from tallystick.model.finding_names import BreakClass
-from tests.unit.anomalies.planted import Pair, PlantedCases
-from tests.unit.builders import T2L, event, evidence_of, row
+from tests.unit.anomalies.planted import Pair, PlantedCases, found_breaks, found_in
+from tests.unit.builders import LEDGER, T2L, event, evidence_of, row, seen
 
 
 class TestPlanted(PlantedCases):
@@ -16,3 +19,31 @@ class TestPlanted(PlantedCases):
             twin_is=frozenset({BreakClass.DUPLICATE_IN_LEDGER}),
         ),
     )
+
+
+def posted_before(row_id: int, *, amount_minor: int = 1_000, **detail: str) -> LookupHit:
+    """A row of an earlier cut."""
+    money = {"amount_minor": amount_minor, "currency": "EUR"}
+    return seen(LEDGER, RecordLocation.EARLIER_SLICE, row_id, **money, **detail)
+
+
+OURS = posted_before(1, action_id="a-1")
+
+
+def test_a_row_that_comes_windows_after_ours_doubles_it_and_names_the_action() -> None:
+    (found,) = found_breaks(evidence_of(row(2), direction=T2L, lookup_hits=[OURS]))
+    assert found.break_class is BreakClass.DUPLICATE_IN_LEDGER_COMPENSATED
+    assert (found.evidence["ours"], found.evidence["action_id"]) == ("ledger:1", "a-1")
+    assert "ledger:2 is one row too many: compensation a-1 posted ledger:1" in found.story
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param([posted_before(1)], id="no compensation posted it"),
+        pytest.param([posted_before(1, action_id="a-1", amount_minor=999)], id="it says another amount"),
+        pytest.param([OURS, posted_before(3, amount_minor=-1_000, reverses="ledger:1")], id="it was taken back"),
+    ],
+)
+def test_a_row_of_an_earlier_window_is_none_of_ours_when(before: list[LookupHit]) -> None:
+    assert found_in(evidence_of(row(2), direction=T2L, lookup_hits=before)) == {BreakClass.DUPLICATE_IN_LEDGER}
