@@ -189,6 +189,12 @@ def generation(
             NEW_SESSION,
             id="no transaction, so no transactional id",
         ),
+        pytest.param(
+            replace(generation(0, session="a"), is_transactional=False),
+            generation(1, session="b"),
+            NEW_SESSION,
+            id="one of the two was in no transaction",
+        ),
     ],
 )
 def test_two_generations_of_one_transactional_id_are_a_zombie(
