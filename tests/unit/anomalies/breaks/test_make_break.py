@@ -20,8 +20,21 @@ def test_a_break_of_a_key_that_stands_a_thousand_times_names_a_few_copies_of_eac
     )
     places = [copy["at"].split(":")[0] for copy in one.evidence["found_elsewhere"]]
     assert (places.count("ledger"), places.count("topic")) == (named, 2)
+    assert places[:2] == (["topic"] * 2 if unnamed else ["ledger"] * 2)
     assert one.evidence.get("found_elsewhere_unnamed") == unnamed
     assert one.evidence["original"] == "topic:billing.payouts:0:3"
+
+
+FIELDS = ("match_key", "transaction_key", "leg", "amount_minor", "currency", "copies")
+
+
+def test_a_break_says_what_its_copy_is_and_keeps_it_beside_the_identity() -> None:
+    written = {item_at(11): record_of(event(11), producer_id=7)}
+    (alone,) = found_breaks(evidence_of(event(11, "ev-7", 70, "JPY", leg="fee")))
+    joined = with_origin(alone, written)
+    for one in (alone, joined):
+        assert [getattr(one, name) for name in FIELDS] == ["ev-7", "pay-of-ev-7", "fee", 70, "JPY", 1]
+    assert (joined.break_id, joined.break_class, joined.story) == (alone.break_id, alone.break_class, alone.story)
 
 
 def test_a_break_carries_the_identity_of_the_copy_it_is_about_or_of_the_record_its_row_followed() -> None:
