@@ -80,6 +80,7 @@ def test_an_event_under_the_wrong_leg_is_misrouted_though_its_row_pairs_with_it(
     found = the_break(evidence)
     assert classes(evidence) == {BreakClass.MISROUTED_IN_TOPIC}
     assert (found.evidence["expected_topic"], found.evidence["partner"]) == (FEES, "ledger:1")
+    assert found.evidence["found_at"] == ["topic:billing.payouts:0:11"]
     item = items_of(evidence)["topic:billing.payouts:0:11"]
     assert (item.state, item.pairable, item.cleared_by) == (ItemState.BROKEN, False, "ledger:1")
 
