@@ -5,7 +5,7 @@ import pytest
 from tallystick.matching.match_case import RecordLocation
 from tallystick.model.finding_names import BreakClass
 from tests.unit.anomalies.planted import Pair, PlantedCases, found_breaks, found_in
-from tests.unit.builders import IN_TOPIC, L2T, LEDGER, T2L, event, evidence_of, row, seen
+from tests.unit.builders import IN_TOPIC, L2T, LEDGER, T2L, T2T, event, evidence_of, row, seen
 
 
 class TestPlanted(PlantedCases):
@@ -40,3 +40,13 @@ def test_equal_totals_and_counts_of_different_keys_are_a_missing_and_a_phantom()
         BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED,
         BreakClass.PHANTOM_IN_TOPIC,
     ]
+
+
+def test_an_output_of_an_aborted_input_says_what_its_service_read_and_an_aborted_copy_of_its_own_is_not_that() -> None:
+    (told,) = found_breaks(evidence_of(event(11), direction=T2T, lookup_hits=[seen(LEDGER, RecordLocation.ABORTED, 4)]))
+    assert "What stands there, ledger:4, is in a producer transaction that was aborted" in told.story
+    (other,) = found_breaks(
+        evidence_of(event(11), direction=T2T, lookup_hits=[seen(IN_TOPIC, RecordLocation.ABORTED, 4)])
+    )
+    assert other.break_class is BreakClass.PHANTOM_IN_TOPIC
+    assert "aborted" not in other.story
