@@ -11,6 +11,7 @@ from tallystick.kafka_log.log_walk import Outcome
 from tallystick.matching.evidence import Evidence, LegsCase
 from tallystick.matching.grouping import group_by_transaction
 from tallystick.matching.match_case import LookupHit, MatchStatus, RecordLocation
+from tallystick.matching.unreadable_ranges import OutOfSight
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.open_item import ItemState
 from tallystick.model.run_result import RunResult
@@ -126,6 +127,7 @@ def test_a_transaction_that_lacks_two_legs_is_one_break() -> None:
     commit(books, "payment")
     result = run(books)
     assert [(found.leg, found.amount_minor) for found in result.breaks] == [("invoice+receipt", 1_000)]
+    assert "but never its invoice+receipt leg." in result.breaks[0].story
     assert sum(books.outstanding().values()) == 1
 
 
@@ -334,3 +336,18 @@ def test_a_leg_is_overdue_from_the_moment_that_it_is_due_and_one_that_waited_has
     waited = replace(case, carried=item_of(event(11), due_utc=due + MINUTE))
     assert judge_legs(waited, deadlines_of(now_utc=due)) is MatchStatus.WAITING
     assert judge_legs(waited, deadlines_of(now_utc=due + MINUTE)) is MatchStatus.FOLLOWER_ABSENT
+
+
+@pytest.mark.parametrize(
+    ("lost", "new", "waited"),
+    [
+        (3, MatchStatus.FOLLOWER_ABSENT, MatchStatus.PARTNER_EXPIRED),
+        (5, MatchStatus.PARTNER_EXPIRED, MatchStatus.FOLLOWER_ABSENT),
+    ],
+)
+def test_whether_a_leg_may_be_lost_is_asked_of_the_cut_that_saw_the_others_first(
+    lost: int, new: MatchStatus, waited: MatchStatus
+) -> None:
+    deadlines = deadlines_of(cut_n=5, out_of_sight=OutOfSight(legs_lost=frozenset({lost})))
+    carried = replace(alone(), carried=item_of(event(11), cut_n=3))
+    assert (judge_legs(alone(), deadlines), judge_legs(carried, deadlines)) == (new, waited)
