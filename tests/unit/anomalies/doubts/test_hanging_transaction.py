@@ -141,6 +141,7 @@ def test_a_live_one_behind_a_hanging_holder_holds_nothing_by_itself() -> None:
 def test_one_that_hangs_above_the_mark_is_told_before_it_holds_a_window() -> None:
     (found,) = doubts_of(held(replace(HANGING, kafka_offset_start=23), mark=20))
     assert (found.doubt, found.details["holds"]) == (Doubt.HANGING_TRANSACTION, False)
+    assert found.details["held_offsets"] == 0
     assert "this cut was read up to its mark, the next ones will not be" in found.sentence
     assert doubts_of(held(replace(LIVE, kafka_offset_start=23), mark=20)) == []
 
