@@ -10,15 +10,21 @@ from tallystick.anomalies.registry import findings_of
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.state import ClusterState
 from tallystick.ledger.protocol import HorizonHolder
+from tallystick.matching.evidence import LegsCase
+from tallystick.matching.match_case import RecordLocation
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.offsets import TopicPartition
 from tests.unit.anomalies.builders import cut_with
 from tests.unit.anomalies.planted import Pair, PlantedCases
 from tests.unit.builders import (
+    LEDGER,
     MINUTE,
     NOON,
     PART,
+    T2L,
+    T2T,
     TOPIC,
+    contract_of,
     cut_of,
     deadlines_of,
     event,
@@ -26,6 +32,7 @@ from tests.unit.builders import (
     item_of,
     ledger_slice_of,
     row,
+    seen,
     slice_of,
 )
 
@@ -113,6 +120,13 @@ def test_a_held_horizon_names_the_session_the_moment_and_the_ids() -> None:
         "ledger: 12 transaction ids could not be read: session 7 of relay, open since 2026-03-01 12:00:00 UTC holds "
         "the horizon at 300, the mark is 312."
     )
+    assert doubt.details == {
+        "held_transaction_ids": 12,
+        "horizon": 300,
+        "mark": 312,
+        "holder": "session 7 of relay",
+        "since_utc": "2026-03-01 12:00:00 UTC",
+    }
 
 
 def test_a_holder_that_nobody_may_see_or_that_is_gone_is_said_to_be_so() -> None:
@@ -122,6 +136,7 @@ def test_a_holder_that_nobody_may_see_or_that_is_gone_is_said_to_be_so() -> None
     unseen = HorizonHolder(position=300, holder="session 7", since=None)
     (doubt,) = findings_of(held_by_ledger_horizon, evidence_of(cut=cut, horizon_holder=unseen))
     assert "session 7 holds the horizon" in doubt.sentence
+    assert (gone.details["since_utc"], doubt.details["since_utc"]) == (None, None)
 
 
 def test_what_could_not_be_judged_is_counted_with_its_money() -> None:
@@ -135,3 +150,33 @@ def test_what_could_not_be_judged_is_counted_with_its_money() -> None:
     )
     (doubt,) = findings_of(partner_not_settled, evidence)
     assert (doubt.details["items"], doubt.details["money"]) == (2, {"EUR": 750})
+
+
+def test_items_and_business_transactions_that_could_not_be_judged_add_up() -> None:
+    lacks_a_leg = LegsCase(transaction_key="pay-1", seen={"payout": (1_000, "EUR", "topic:billing.payouts:0:11")})
+    evidence = evidence_of(
+        row(1, amount_minor=700),
+        contract=contract_of(legs={"payout": TOPIC, "fee": "billing.fees"}),
+        incomplete=(lacks_a_leg,),
+        deadlines=deadlines_of(topic_settled_until_utc=None),
+    )
+    (both,) = findings_of(partner_not_settled, evidence)
+    assert both.sentence == "2 items are due, but their other side could not be read up to their deadline."
+    assert (both.details["items"], both.details["money"]) == (2, {"EUR": 700})
+    (one,) = findings_of(partner_not_settled, replace(evidence, incomplete=()))
+    assert one.details["items"] == 1
+
+
+def test_an_output_whose_input_may_be_out_of_sight_is_told_from_an_input_that_waits() -> None:
+    unseen = deadlines_of(inputs_out_of_sight=True, topic_settled_until_utc=None)
+    (output,) = findings_of(partner_not_settled, evidence_of(event(11), direction=T2T, deadlines=unseen))
+    assert "Of 1 output no input is known; it may have stood where neither" in output.sentence
+    (input_alone,) = findings_of(partner_not_settled, evidence_of(row(1), direction=T2T, deadlines=unseen))
+    assert input_alone.sentence == "1 items are due, but their other side could not be read up to their deadline."
+
+
+def test_an_event_whose_row_was_taken_back_and_is_gone_is_told_so_and_lacks_no_input() -> None:
+    reversal = seen(LEDGER, RecordLocation.EARLIER_SLICE, 2, reverses="ledger:1")
+    (found,) = findings_of(partner_not_settled, evidence_of(event(11), direction=T2L, lookup_hits=[reversal]))
+    assert "Of 1 event a row was posted: another one takes it back" in found.sentence
+    assert "input" not in found.sentence
