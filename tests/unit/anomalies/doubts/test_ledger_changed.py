@@ -8,7 +8,7 @@ from tallystick.anomalies.doubts.ledger_changed import ledger_failed_over, ledge
 from tallystick.anomalies.registry import findings_of
 from tallystick.kafka_cluster.state import ClusterState, PositionSums
 from tallystick.matching.match_case import RecordLocation
-from tallystick.model.cut import LedgerSnapshot
+from tallystick.model.cut import FileChange, LedgerFile, LedgerSnapshot
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 from tallystick.model.open_item import ItemSide
@@ -182,3 +182,38 @@ def test_a_restored_copy_is_told_with_both_horizons_and_places_in_the_log() -> N
     )
     horizons = {"horizon": 290, "previous_horizon": 300, "lsn": "0/1A00000"}
     assert {name: doubt.details[name] for name in horizons} == horizons
+
+
+def test_a_file_that_changed_is_told_with_what_it_was_and_is_and_one_that_did_not_is_none() -> None:
+    old = LedgerFile(path="a.parquet", size_bytes=1_234, modified_ns=5 * 10**9)
+    new = replace(old, size_bytes=2, modified_ns=6 * 10**9)
+    seen_so = (
+        FileChange(before=old, after=new),
+        FileChange(before=None, after=new),
+        FileChange(before=old, after=None),
+    )
+    (doubt,) = findings_of(
+        ledger_rewritten, evidence_of(cut=cut_of(ledger_slice=replace(ledger_slice_of(200, 300), changed=seen_so)))
+    )
+    was, now = "1,234 bytes of 1970-01-01 00:00:05 UTC", "2 bytes of 1970-01-01 00:00:06 UTC"
+    assert (doubt.doubt, doubt.details) == (
+        Doubt.LEDGER_REWRITTEN,
+        {
+            "files": [
+                f"a.parquet had {was}, now {now}",
+                f"a.parquet had nothing, now {now}",
+                f"a.parquet had {was}, now nothing",
+            ]
+        },
+    )
+    assert doubt.sentence.startswith(f"ledger: 3 files that a cut had taken changed: a.parquet had {was}, now {now}; ")
+    assert "and more" not in doubt.sentence
+
+
+@pytest.mark.parametrize(("files", "told", "more"), [(5, 5, False), (6, 5, True)])
+def test_of_many_files_that_changed_while_they_were_read_five_are_told(files: int, told: int, more: bool) -> None:
+    old = LedgerFile(path="a.parquet", size_bytes=1, modified_ns=0)
+    changed = tuple(FileChange(before=replace(old, path=f"{n}.parquet"), after=None) for n in range(files))
+    (doubt,) = findings_of(ledger_rewritten, evidence_of(cluster=ClusterState(ledger_files=changed)))
+    assert (doubt.sentence.count(".parquet had"), "; and more" in doubt.sentence) == (told, more)
+    assert len(doubt.details["files"]) == files
