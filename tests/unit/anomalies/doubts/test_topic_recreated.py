@@ -6,7 +6,7 @@ from tallystick.model.finding_names import Doubt
 from tests.unit.anomalies.builders import around
 from tests.unit.anomalies.log_doubts import log_doubts_of, seen_around
 from tests.unit.anomalies.planted import Pair, PlantedCases
-from tests.unit.builders import cut_of, partition_at, slice_of
+from tests.unit.builders import cut_of, evidence_of, partition_at, slice_of
 
 
 class TestPlanted(PlantedCases):
@@ -41,6 +41,14 @@ def test_a_topic_is_made_anew_once_however_many_partitions_it_has() -> None:
     cut = cut_of(slice_of(10, 20), second)
     (found,) = log_doubts_of(seen_around(MADE_ANEW, replace(MADE_ANEW, partition=1), cut=cut))
     assert (found.doubt, found.details["partitions"]) == (Doubt.TOPIC_RECREATED, 2)
+
+
+def test_one_topic_under_two_ids_was_made_anew_though_nobody_could_look_at_it_again() -> None:
+    second = replace(slice_of(0, 5), offsets=replace(slice_of(0, 5).offsets, partition=1))
+    anew = replace(second, snapshot=replace(MADE_ANEW, partition=1))
+    (found,) = log_doubts_of(evidence_of(cut=cut_of(slice_of(10, 20), anew)))
+    assert (found.doubt, found.details["topic_id_now"]) == (Doubt.TOPIC_RECREATED, "")
+    assert log_doubts_of(evidence_of(cut=cut_of(slice_of(10, 20), second))) == []
 
 
 def test_a_log_that_was_truncated_after_its_cut_did_not_expire_and_says_how_much_is_gone() -> None:
