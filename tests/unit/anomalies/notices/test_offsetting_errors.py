@@ -7,11 +7,25 @@ from hypothesis import strategies as st
 from tallystick.anomalies.notices.offsetting_errors import offsetting_errors
 from tallystick.anomalies.registry import findings_of
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import Entry
+from tallystick.matching.match_case import Entry, RecordLocation
 from tallystick.model.finding_names import BreakClass, Notice
 from tallystick.model.findings import NoticeFound
+from tests.unit.anomalies.findings import TWO_LEGS
 from tests.unit.anomalies.planted import Pair, PlantedCases
-from tests.unit.builders import LAW, MINUTE, NOON, deadlines_of, event, evidence_of, item_of, row
+from tests.unit.builders import (
+    IN_TOPIC,
+    LAW,
+    MINUTE,
+    NOON,
+    T2L,
+    contract_of,
+    deadlines_of,
+    event,
+    evidence_of,
+    item_of,
+    row,
+    seen,
+)
 
 
 def amounts(*pairs: tuple[int, int]) -> Evidence:
@@ -99,6 +113,25 @@ def test_what_merely_waits_cancels_nothing_out() -> None:
 def test_errors_of_earlier_rows_count_in_the_run_that_proves_them() -> None:
     carried = [item_of(event(3, "ev-1")), item_of(row(1, "ev-2"))]
     assert [found.count for found in errors_of(carried=carried)] == [2]
+
+
+def test_a_missing_event_may_be_hidden_by_one_too_many() -> None:
+    twice = [event(11, "ev-1", 100), event(12, "ev-1", 100), row(1, "ev-1", 100)]
+    assert [found.count for found in errors_of(*twice, row(2, "ev-2", 100))] == [2]
+    assert errors_of(*twice, row(2, "ev-2", 99)) == []
+
+
+def test_a_row_that_was_posted_from_an_open_transaction_may_hide_a_missing_one() -> None:
+    still_open = [seen(IN_TOPIC, RecordLocation.OPEN, 25)]
+    (found,) = errors_of(event(11, "ev-1"), row(1, "ev-2"), direction=T2L, lookup_hits=still_open)
+    assert (found.count, found.details["moved_minor"]) == (2, {"EUR": 1_000})
+    assert errors_of(event(11, "ev-1", 999), row(1, "ev-2"), direction=T2L, lookup_hits=still_open) == []
+
+
+def test_an_event_under_the_wrong_leg_that_nobody_posted_may_hide_a_phantom() -> None:
+    of_two_legs = {"direction": T2L, "contract": contract_of(T2L, legs=TWO_LEGS)}
+    assert [found.count for found in errors_of(event(11, "ev-1", leg="fee"), row(1, "ev-2"), **of_two_legs)] == [2]
+    assert errors_of(event(11, "ev-1", leg="fee"), event(12, "ev-2"), row(1, "ev-2"), **of_two_legs) == []
 
 
 @LAW
