@@ -7,7 +7,7 @@ import pytest
 
 from tallystick.anomalies.notices.promise_at_risk import promise_at_risk
 from tallystick.anomalies.registry import findings_of
-from tallystick.kafka_cluster.state import ClusterState
+from tallystick.kafka_cluster.state import ClusterState, ServerProof
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Notice
 from tests.unit.anomalies.planted import Pair, PlantedCases
@@ -68,3 +68,19 @@ def test_on_call_is_told_only_where_acknowledged_records_may_be_lost(changes: di
 
 def test_settings_that_nobody_could_read_are_no_finding() -> None:
     assert list(findings_of(promise_at_risk, evidence_of(direction=T2L))) == []
+
+
+@pytest.mark.parametrize(("timeout_ms", "is_at_risk"), [(BROKER.transaction_max_timeout_ms, False), (2**31 - 1, True)])
+def test_what_the_brokers_allow_a_transaction_is_asked_too(timeout_ms: int, is_at_risk: bool) -> None:
+    broker = replace(BROKER, transaction_max_timeout_ms=timeout_ms)
+    found = findings_of(promise_at_risk, evidence_of(cluster=replace(settings_read(), broker_settings=broker)))
+    settings = {line["setting"] for one in found for line in one.details["lines"]}
+    assert ("transaction.max.timeout.ms" in settings) is is_at_risk
+    assert bool(settings) is is_at_risk
+
+
+@pytest.mark.parametrize(("proven", "at_risk"), [(True, 0), (False, 1)])
+def test_a_server_that_does_not_prove_who_it_is_is_at_risk(proven: bool, at_risk: int) -> None:
+    tls = ServerProof(connection="kafka_billing", setting="security.protocol", value="SSL", needs="SSL", proven=proven)
+    found = findings_of(promise_at_risk, evidence_of(cluster=replace(settings_read(), server_proofs=(tls,))))
+    assert [[line["scope"] for line in one.details["lines"]] for one in found] == [["kafka_billing"]] * at_risk
