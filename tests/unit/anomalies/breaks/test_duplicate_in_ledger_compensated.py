@@ -37,6 +37,21 @@ def test_a_row_that_comes_windows_after_ours_doubles_it_and_names_the_action() -
     assert "ledger:2 is one row too many: compensation a-1 posted ledger:1" in found.story
 
 
+def test_a_row_that_comes_behind_ours_in_one_window_names_it_too_and_plain_ones_beside_it_are_told_apart() -> None:
+    plain = (event(11, "ev-1"), row(1, "ev-1"), row(2, "ev-1"))
+    repaired = (event(12, "ev-2"), replace(row(3, "ev-2"), action_id="a-1"), row(4, "ev-2"))
+    found = found_breaks(evidence_of(*plain, *repaired, direction=T2L))
+    assert [(one.break_class, one.evidence["at"], one.evidence.get("ours")) for one in found] == [
+        (BreakClass.DUPLICATE_IN_LEDGER, "ledger:2", None),
+        (BreakClass.DUPLICATE_IN_LEDGER_COMPENSATED, "ledger:4", "ledger:3"),
+    ]
+
+
+def test_a_row_of_another_amount_behind_ours_says_something_else_and_is_a_plain_duplicate() -> None:
+    rows = (replace(row(1), action_id="a-1"), row(2, amount_minor=999))
+    assert found_in(evidence_of(event(11), *rows, direction=T2L)) == {BreakClass.DUPLICATE_IN_LEDGER}
+
+
 @pytest.mark.parametrize(
     "before",
     [
