@@ -134,6 +134,16 @@ def of_two_legs(committed: LogRecord | None, *aborted: LogRecord) -> Evidence:
             id="committed, and the other leg written afterwards",
         ),
         pytest.param(
+            of_two_legs(leg(PAYMENT, written_ms=200, ended_ms=300), leg(INVOICE, written_ms=100, ended_ms=200)),
+            True,
+            id="written in the very millisecond of the abort",
+        ),
+        pytest.param(
+            of_two_legs(leg(PAYMENT, written_ms=100, ended_ms=200), leg(INVOICE, written_ms=200, ended_ms=300)),
+            True,
+            id="written in the very millisecond of the commit",
+        ),
+        pytest.param(
             of_two_legs(leg(PAYMENT, MOVING, written_ms=201), leg(INVOICE, MOVING)),
             True,
             id="one epoch, and each transaction has its own",
