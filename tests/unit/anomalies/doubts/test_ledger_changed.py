@@ -125,7 +125,7 @@ def test_by_a_column_as_many_rows_that_are_not_the_same_are_told() -> None:
 
     (others,) = told(expected=99)
     assert "40 rows are older than this slice, as many as earlier cuts read, and not the same: at" in others.sentence
-    assert others.details == {"sum": 100, "expected_sum": 99}
+    assert (others.doubt, others.details) == (Doubt.LEDGER_REWRITTEN, {"sum": 100, "expected_sum": 99})
     assert told(expected=100) == told(expected=None) == []
     (scattered,) = told(expected=100, scattered_expected=6)
     assert (scattered.sentence, scattered.details) == (others.sentence, {"sum": 7, "expected_sum": 6})
