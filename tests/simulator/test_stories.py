@@ -370,6 +370,24 @@ def test_an_event_is_not_missing_whose_row_was_taken_back_and_archived_unread(al
     assert outstanding(played) == told
 
 
+@pytest.mark.parametrize(
+    ("also", "told"),
+    [
+        pytest.param("reverse_for_nothing", ["duplicate_in_ledger"], id="its reversal is read now"),
+        pytest.param("trade", ["missing_in_ledger"], id="beside another key's rows"),
+    ],
+)
+def test_an_event_that_waited_is_not_missing_whose_row_was_taken_back_and_archived_unread(
+    also: str, told: list[str]
+) -> None:
+    played = play(
+        Config(slice_by="written_xid", legs=2, key_is_unique=True, producer_mode="plain", posts="negated"),
+        *(("half_trade", 5, 9), ("carry", 2, 5), "window", ("trade", 3, 5), "window"),
+        *(("commit_second", 2, 10), (also, 5, 1), ("archive", 3, 4)),
+    )
+    assert outstanding(played) == told
+
+
 @pytest.mark.parametrize("held", [(), (("carry", 3, 5),)], ids=["in one cut", "its reversal behind the horizon"])
 def test_a_row_too_many_that_another_contract_has_taken_back_already_is_none(held: tuple[object, ...]) -> None:
     played = play(
@@ -483,3 +501,14 @@ def test_a_row_that_is_touched_beside_the_one_that_repeats_our_repair_is_no_seco
     assert outstanding(played) == ["duplicate_in_ledger_compensated"]
     played = play(config, *steps, "plan_and_act")
     assert [one.item_break.match_key for one in outstanding_breaks(played.world.store, "books")] == ["ev-2-payout"]
+
+
+@pytest.mark.parametrize(("step", "told"), [("rewrite_tail", ["log_rewritten"]), ("lead", [])])
+def test_an_event_that_came_to_stand_where_a_run_had_read_others_is_read_by_no_cut(step: str, told: list[str]) -> None:
+    """So a second one is the first that the books know; the run before has said that it may not have seen one."""
+    played = play(
+        Config(slice_by="written_xid", carrier_mode="exactly"),
+        *(("trade", 3, 5), "window", ("trade", 3, 3), (step, 2, 6, 37), "window", ("trade", 5, 2), "window"),
+        ("first_again", 2, 2),
+    )
+    assert [one for one in doubts(played, upto=2)[1] if one.startswith("log_")] == told

@@ -85,6 +85,7 @@ class WorldProducer:
                 money=money,
                 place=place,
                 topic_id=self.world.broker.partitions[place].topic_id,
+                leader_epoch=self.world.broker.partitions[place].leader_epoch,
                 offset=offset,
                 written_at=self.world.clock.now,
                 outcome="open",

@@ -40,6 +40,7 @@ class EventFact:
     offset: int
     written_at: datetime
     outcome: str
+    leader_epoch: int = 0
     by: str = "service"
     visible_at: datetime | None = None
     readable: bool = True

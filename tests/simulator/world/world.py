@@ -145,6 +145,7 @@ class World:
             money=money,
             place=place,
             topic_id=self.broker.partitions[place].topic_id,
+            leader_epoch=self.broker.partitions[place].leader_epoch,
             offset=offset,
             written_at=self.clock.now,
             outcome="plain" if producer is None else "open",
