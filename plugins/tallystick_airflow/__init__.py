@@ -6,5 +6,9 @@ and PostgreSQL's clients, the report) is imported inside the methods that run, n
 
 import logging
 
-for _client in ("kafka", "alembic"):  # at INFO they write thirty lines into a task's log for each of ours
+for _client in (
+    "kafka",
+    "alembic",
+    "great_expectations",
+):  # at INFO they write thirty lines for each of ours
     logging.getLogger(_client).setLevel(logging.WARNING)

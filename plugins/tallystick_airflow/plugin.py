@@ -4,8 +4,8 @@ Operators, sensor and trigger need no registration: DAGs import them. What a dea
 the scheduler could make no run of a DAG that names it. The pages are mounted by the api-server; their addresses are
 relative, as Airflow may itself be served below a path.
 
-It imports what the DAG files import, too. Airflow loads plugins before it forks the workers whose children are tasks,
-so none of these imports again what takes ten times as long as starting a task.
+Loading it imports what the DAG files import, too; and in a scheduler that forks its tasks, all that they need. Airflow
+loads plugins before it forks.
 """
 
 from typing import Any
@@ -15,6 +15,7 @@ from airflow.plugins_manager import AirflowPlugin
 import tallystick_airflow.operators.finish_operator  # noqa: F401
 from tallystick_airflow.lazy_pages import pages
 from tallystick_airflow.sensors.window_end import WindowEnd
+from tallystick_airflow.warm_imports import forks_tasks, warm_up
 
 _ICONS = {"icon": "tallystick/assets/icon.svg", "icon_dark_mode": "tallystick/assets/icon-dark.svg"}
 _DEADLINES = [WindowEnd]
@@ -52,3 +53,9 @@ class TallystickPlugin(AirflowPlugin):
     deadline_references = _DEADLINES
     fastapi_apps = _APPS
     external_views = _VIEWS
+
+    @classmethod
+    def on_load(cls, *_args: Any, **_kwargs: Any) -> None:
+        """Import ahead of the tasks. Called once in each process of Airflow that loads plugins."""
+        if forks_tasks():
+            warm_up()

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 MAY_IMPORT = {
     "tallystick": {"tallystick"},
     "spark_apps": {"tallystick_spark", "tallystick"},
-    "plugins": {"tallystick_airflow", "tallystick_spark", "tallystick"},
+    "plugins": {"tallystick_airflow", "tallystick_expectations", "tallystick_spark", "tallystick"},
     "expectations": {"tallystick_expectations", "tallystick"},
     "dags": {"tallystick", "tallystick_airflow"},
     "docs": set(),  # an example is copied to where nothing of ours may lie beside it

@@ -1,10 +1,6 @@
 """Great Expectations over stored runs: a clean run passes, a broken one fails by name, and no check is lost unseen."""
 
-import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +9,6 @@ from urllib.parse import unquote
 
 import great_expectations.expectations as gxe
 import pytest
-import yaml
 from sqlalchemy import Engine
 
 from tallystick.contract.contract import Contract
@@ -23,7 +18,7 @@ from tallystick.model.verdict import Verdict
 from tallystick.store.runs.run_store import read_run
 from tallystick_expectations.breaks_suite import breaks_suite
 from tallystick_expectations.census_suite import census_suite
-from tallystick_expectations.evaluate_app import evaluate_run, main
+from tallystick_expectations.evaluate_run import evaluate_run
 from tallystick_expectations.evaluation import EvidenceShrunk, SuiteOutcome, evaluate_suites
 from tallystick_expectations.figures_suite import figures_suite
 from tallystick_expectations.suite import Suite
@@ -40,13 +35,6 @@ def stored(store: Engine, books: Any) -> Callable[..., StoredRun]:
         return replace(run, cut=replace(run.cut, n=1))  # not a baseline: that one reads no partition
 
     return commit
-
-
-@pytest.fixture
-def contract_file(books: Any, tmp_path: Path) -> Path:
-    path = tmp_path / "payouts.yaml"
-    path.write_text(yaml.safe_dump(books.contract.model_dump(mode="json")))
-    return path
 
 
 def suites_of(run: StoredRun, contract: Contract) -> tuple[Suite, ...]:
@@ -206,38 +194,12 @@ def test_the_pages_of_earlier_runs_are_neither_read_nor_written(
     assert not list(tmp_path.rglob("*.json")), "no result is kept that the next run would read"
 
 
-def test_the_app_prints_one_line_and_ends_well_whatever_was_found(
-    store: Engine, store_dsn: str, books: Any, contract_file: Path, tmp_path: Path
+def test_the_answer_says_what_failed_and_where_the_pages_are(
+    stored: Callable[..., StoredRun], books: Any, tmp_path: Path
 ) -> None:
-    books.commit(store, books.result(0, verdict=Verdict.BROKEN, breaks=(books.missing("a"),)))
-    done = subprocess.run(
-        [sys.executable, "-m", "tallystick_expectations.evaluate_app", "--contract", str(contract_file), "--cut", "0"],
-        env={**os.environ, "TALLYSTICK_STORE_DSN": store_dsn, "TALLYSTICK_ARTIFACTS_DIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    (line,) = done.stdout.splitlines()
-    answer = json.loads(line)
+    run = stored(verdict=Verdict.BROKEN, breaks=(books.missing("a"),))
+    answer = evaluate_run(run, books.contract, tmp_path)
     assert (answer["contract"], answer["cut"], answer["success"]) == ("payouts", 0, False)
     assert answer["evaluated"] > 0
-    assert "breaks" in answer["failed"]
+    assert set(answer["failed"]) == {"breaks", "figures"}
     assert Path(answer["data_docs"]).is_file()
-    assert store_dsn not in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("named", "refused"), [(True, "payouts cut 3: no verdict is stored"), (False, "the verdict store is not named")]
-)
-def test_what_cannot_be_evaluated_is_refused_in_a_sentence(
-    store_dsn: str,
-    contract_file: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    named: bool,
-    refused: str,
-) -> None:
-    monkeypatch.setenv("TALLYSTICK_STORE_DSN", store_dsn if named else "")
-    assert main(["--contract", str(contract_file), "--cut", "3"]) == 2
-    assert capsys.readouterr().err.startswith(refused)
