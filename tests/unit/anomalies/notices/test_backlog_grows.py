@@ -1,8 +1,11 @@
 """What waits behind a cursor that moves has grown in each of three windows."""
 
+from tallystick.kafka_cluster.state import ClusterState
+from tallystick.ledger.protocol import HorizonHolder
 from tallystick.model.finding_names import Doubt, Notice
 from tests.unit.anomalies.builders import trailing
 from tests.unit.anomalies.planted import Pair, PlantedCases
+from tests.unit.builders import NOON, cut_of, evidence_of, ledger_slice_of, positions_of
 from tests.unit.cursor_trails import held_trail, the_notice
 
 
@@ -25,3 +28,19 @@ def test_a_growing_backlog_says_since_when_and_how_much() -> None:
         "2026-03-01 09:00:00 UTC: from 0 to 10 offsets. "
     )
     assert notice.details["behind"] == [0, 2, 5, 10]
+
+
+def test_the_ledgers_backlog_may_grow_too_and_its_holder_is_named() -> None:
+    earlier = positions_of((270, 270), (280, 282), (290, 295), side=None)
+    notice = the_notice(
+        evidence_of(
+            cut=cut_of(ledger_slice=ledger_slice_of(200, 300, mark=310)),
+            cluster=ClusterState(cursor_positions=earlier),
+            horizon_holder=HorizonHolder(position=300, holder="psql of reports, pid 77", since=NOON),
+        )
+    )
+    assert notice.sentence.startswith("ledger: what waits behind the cursor has grown in each of 3 windows")
+    assert (notice.details["behind"], notice.details["holder"]) == (
+        [0, 2, 5, 10],
+        "psql of reports, pid 77, open since 2026-03-01 12:00:00 UTC",
+    )
