@@ -10,7 +10,17 @@ from tallystick.ledger.protocol import HorizonHolder
 from tallystick.model.finding_names import Doubt, Notice
 from tests.unit.anomalies.builders import held_at, trailing
 from tests.unit.anomalies.planted import Pair, PlantedCases
-from tests.unit.builders import HOUR, NOON, cut_of, evidence_of, ledger_slice_of, positions_of
+from tests.unit.builders import (
+    HOUR,
+    NOON,
+    PART,
+    contract_of,
+    cut_of,
+    evidence_of,
+    ledger_slice_of,
+    positions_of,
+    slice_of,
+)
 from tests.unit.cursor_trails import held_trail, progress_notices, the_notice
 
 
@@ -75,3 +85,19 @@ def test_a_hold_that_is_older_than_what_is_looked_at_says_so() -> None:
     notice = the_notice(held_trail(20, 23, *[(20, 22)] * LOOK_BACK_CUTS))
     began = NOON - LOOK_BACK_CUTS * HOUR
     assert f"for {LOOK_BACK_CUTS} windows, since {began:%Y-%m-%d %H:%M:%S} UTC or earlier." in notice.sentence
+
+
+ENDS = {PART: 20, None: 300}
+"""By side; None is the ledger."""
+
+
+def test_a_ledger_that_waits_by_its_contracts_rule_has_not_stopped_and_a_topic_beside_it_has() -> None:
+    overlaps = {"kind": "jdbc", "connection": "l", "table": "main.posting", "order_by": "entry_id", "overlap": 10}
+    sides = {side: positions_of((end, end), (end, end + 4), (end, end + 7), side=side) for side, end in ENDS.items()}
+    both = evidence_of(
+        cut=cut_of(slice_of(10, 20, mark=30), ledger_slice=ledger_slice_of(200, 300, mark=310)),
+        cluster=ClusterState(cursor_positions=tuple(one for trail in sides.values() for one in trail)),
+    )
+    assert [one.sentence.split(":")[0] for one in findings_of(cursor_stopped, both)] == ["billing.payouts[0]", "ledger"]
+    by_rule = replace(both, contract=contract_of(ledger=overlaps))
+    assert [one.sentence.split(":")[0] for one in findings_of(cursor_stopped, by_rule)] == ["billing.payouts[0]"]
