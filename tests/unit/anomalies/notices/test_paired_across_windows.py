@@ -25,6 +25,10 @@ class TestPlanted(PlantedCases):
         (evidence_of(event(11), carried=[item_of(row(1), cut_n=1)]), 1),
         (evidence_of(carried=[item_of(event(11), cut_n=0), item_of(row(1), cut_n=1)]), 1),
         (evidence_of(carried=[item_of(event(11), cut_n=1), item_of(row(1), cut_n=1)]), None),
+        (
+            evidence_of(event(11), event(12, "ev-2"), carried=[item_of(row(n, f"ev-{n}"), cut_n=1) for n in (1, 2)]),
+            2,
+        ),
         (evidence_of(event(11), row(1)), None),
         (evidence_of(event(11, amount_minor=1), carried=[item_of(row(1), cut_n=1)]), None),
     ],
