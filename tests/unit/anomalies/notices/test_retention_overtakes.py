@@ -50,8 +50,10 @@ def test_the_next_run_is_when_the_schedule_fires_also_after_a_weekend() -> None:
     ("left", "says"),
     [
         (5 * HOUR, "in 5 h"),
-        (90 * HOUR / 60, "in 90 min"),
-        (timedelta(seconds=70), "in 70 s"),
+        (2 * HOUR, "in 2 h"),
+        (2 * HOUR - timedelta(seconds=1), "in 119 min"),
+        (timedelta(seconds=120), "in 2 min"),
+        (timedelta(seconds=119), "in 119 s"),
         (timedelta(0), "from now on"),
         (-HOUR, "from now on"),
     ],
