@@ -1,6 +1,9 @@
 """T6: a record that a later transaction's marker committed is that and nothing else."""
 
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from tallystick.matching.evidence import BLED_RECORDS
 from tallystick.model.finding_names import BreakClass
@@ -38,6 +41,23 @@ def test_a_bleed_names_the_marker_the_epochs_and_the_money() -> None:
     assert "under epoch 0" in found.story and "the COMMIT at 19" in found.story and "under epoch 1" in found.story
     assert (found.match_key, found.evidence["bled_batches"], found.evidence["marker_offset"]) == ("ev-1", 1, 19)
     assert (found.amount_minor, found.currency) == (0, "")  # the literal record has no readable money
+
+
+@pytest.mark.parametrize(
+    ("money", "at_stake"),
+    [
+        pytest.param({"amount_minor": 1_000, "currency": "EUR"}, (1_000, "EUR"), id="readable"),
+        pytest.param({"amount_minor": 0, "currency": "EUR"}, (0, "EUR"), id="of nothing"),
+        pytest.param({"amount_minor": None, "currency": "EUR"}, (0, ""), id="an amount that nobody can read"),
+    ],
+)
+def test_a_bleed_is_about_the_money_of_its_record_as_far_as_it_can_be_read(
+    money: dict[str, Any], at_stake: tuple[int, str]
+) -> None:
+    evidence = bled(event(11), row(1))
+    record = replace(evidence.record_origins[item_at(11)], **money)
+    (found,) = found_breaks(replace(evidence, record_origins={item_at(11): record}))
+    assert (found.amount_minor, found.currency) == at_stake
 
 
 def test_where_the_marker_was_not_found_no_place_is_named() -> None:
