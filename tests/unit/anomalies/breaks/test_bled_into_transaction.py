@@ -40,6 +40,7 @@ def test_a_bleed_names_the_marker_the_epochs_and_the_money() -> None:
     (found,) = found_breaks(bled(event(11), row(1)))
     assert "under epoch 0" in found.story and "the COMMIT at 19" in found.story and "under epoch 1" in found.story
     assert (found.match_key, found.evidence["bled_batches"], found.evidence["marker_offset"]) == ("ev-1", 1, 19)
+    assert (found.transaction_key, found.leg) == ("pay-of-ev-1", "")
     assert (found.amount_minor, found.currency) == (0, "")  # the literal record has no readable money
 
 
