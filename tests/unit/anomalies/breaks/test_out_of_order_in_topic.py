@@ -64,6 +64,7 @@ def disordered(*events: OutOfOrderEvent, **changes: object) -> Evidence:
 def test_an_event_out_of_order_is_a_break_without_money() -> None:
     (found,) = findings_of(out_of_order_in_topic, disordered(late_event(12)))
     assert (found.break_class, found.match_key) == (BreakClass.OUT_OF_ORDER_IN_TOPIC, "ev-1")
+    assert (found.transaction_key, found.leg) == ("pay-of-ev-1", "payout")
     assert (found.amount_minor, found.currency, found.copies) == (0, "", 1)
     assert found.story == (
         "topic:billing.payouts:0:12 has sequence 4, and topic:billing.payouts:0:10 before it has 5 "
