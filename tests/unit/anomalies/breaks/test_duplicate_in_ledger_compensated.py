@@ -37,10 +37,13 @@ def test_a_row_that_comes_windows_after_ours_doubles_it_and_names_the_action() -
     assert "ledger:2 is one row too many: compensation a-1 posted ledger:1" in found.story
 
 
-def test_a_row_that_comes_behind_ours_in_one_window_names_it_too_and_plain_ones_beside_it_are_told_apart() -> None:
-    plain = (event(11, "ev-1"), row(1, "ev-1"), row(2, "ev-1"))
-    repaired = (event(12, "ev-2"), replace(row(3, "ev-2"), action_id="a-1"), row(4, "ev-2"))
-    found = found_breaks(evidence_of(*plain, *repaired, direction=T2L))
+@pytest.mark.parametrize(("plain", "repaired"), [("ev-1", "ev-2"), ("ev-2", "ev-1")])
+def test_rows_behind_ours_and_plain_duplicates_are_told_apart_whichever_comes_first(plain: str, repaired: str) -> None:
+    copies = (
+        *(event(11, plain), row(1, plain), row(2, plain)),
+        *(event(12, repaired), replace(row(3, repaired), action_id="a-1"), row(4, repaired)),
+    )
+    found = found_breaks(evidence_of(*sorted(copies, key=lambda copy: copy.match_key), direction=T2L))
     assert [(one.break_class, one.evidence["at"], one.evidence.get("ours")) for one in found] == [
         (BreakClass.DUPLICATE_IN_LEDGER, "ledger:2", None),
         (BreakClass.DUPLICATE_IN_LEDGER_COMPENSATED, "ledger:4", "ledger:3"),
