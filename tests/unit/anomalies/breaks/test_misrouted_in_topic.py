@@ -1,5 +1,6 @@
 """M5: the event is there, and not where it belongs."""
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +12,7 @@ from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.open_item import ItemState
 from tests.unit.anomalies.findings import BEYOND, ELSEWHERE, FEES, STRAYS, TWO_LEGS, classes, items_of, the_break
-from tests.unit.anomalies.planted import Pair, PlantedCases
+from tests.unit.anomalies.planted import Pair, PlantedCases, found_breaks
 from tests.unit.builders import (
     IN_TOPIC,
     L2T,
@@ -81,6 +82,7 @@ def test_an_event_under_the_wrong_leg_is_misrouted_though_its_row_pairs_with_it(
     assert classes(evidence) == {BreakClass.MISROUTED_IN_TOPIC}
     assert (found.evidence["expected_topic"], found.evidence["partner"]) == (FEES, "ledger:1")
     assert found.evidence["found_at"] == ["topic:billing.payouts:0:11"]
+    assert found.story == f"The event at topic:billing.payouts:0:11 is of the leg 'fee', whose topic is {FEES}."
     item = items_of(evidence)["topic:billing.payouts:0:11"]
     assert (item.state, item.pairable, item.cleared_by) == (ItemState.BROKEN, False, "ledger:1")
 
@@ -158,3 +160,13 @@ def test_a_leg_on_a_stray_topic_is_misrouted_and_its_payment_not_torn() -> None:
 
 def test_a_leg_that_was_aborted_on_a_stray_topic_is_torn() -> None:
     assert classes(strayed_leg(there=RecordLocation.ABORTED)) == {BreakClass.TORN_TRANSACTION}
+
+
+def test_a_transaction_that_is_torn_hides_no_later_one_whose_leg_strays() -> None:
+    strayed, torn = strayed_leg(there=RecordLocation.STRAY), strayed_leg(there=RecordLocation.ABORTED)
+    (first,) = (replace(case, transaction_key="pay-0") for case in torn.incomplete)
+    both = replace(strayed, incomplete=(first, *strayed.incomplete))
+    assert {(one.break_class, one.match_key) for one in found_breaks(both)} == {
+        (BreakClass.TORN_TRANSACTION, "pay-0"),
+        (BreakClass.MISROUTED_IN_TOPIC, "pay-1"),
+    }
