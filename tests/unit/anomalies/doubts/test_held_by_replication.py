@@ -77,6 +77,11 @@ def test_where_no_broker_says_how_far_a_log_reaches_too_few_replicas_are_doubt_e
     )
 
 
+def test_what_a_mark_shows_to_be_there_is_counted_though_no_broker_says_how_far_the_log_reaches() -> None:
+    (sentence,) = sentences(held_at(log_end=None), SHORT_OF_REPLICAS)
+    assert sentence.startswith("billing.payouts[0]: 3 offsets could not be read: ")
+
+
 def test_what_only_a_lost_leader_had_is_gone() -> None:
     (sentence,) = sentences(held_at(log_end=20), SHORT_OF_REPLICAS)
     assert sentence.endswith("The leader of then had so much; now the log ends at 20, and the rest is gone.")
