@@ -1,5 +1,7 @@
 """Q2: a cut is torn by what changes what is read, and by nothing else."""
 
+from dataclasses import replace
+
 import pytest
 
 from tallystick.model.cut import PartitionSnapshot
@@ -49,4 +51,11 @@ def test_a_partition_that_is_deleted_while_the_run_reads_tears_the_cut() -> None
 
 def test_a_partition_that_nothing_is_read_of_may_expire_meanwhile() -> None:
     idle = cut_of(slice_of(20, 20))
-    assert log_doubts_of(seen_around(partition_at(), after=(partition_at(log_start=20),), cut=idle)) == []
+    for log_start in (20, 21):
+        assert log_doubts_of(seen_around(partition_at(), after=(partition_at(log_start=log_start),), cut=idle)) == []
+
+
+def test_a_partition_that_the_cut_did_not_know_may_expire_meanwhile_too() -> None:
+    new = partition_at(partition=1)
+    later = (partition_at(), replace(new, log_start=20))
+    assert log_doubts_of(seen_around(partition_at(), new, after=later)) == []
