@@ -42,6 +42,13 @@ def test_a_cursor_that_replicas_hold_is_no_transactions_fault() -> None:
     assert found.sentence.endswith("a log that too few replicas have holds it.")
 
 
+def test_a_cursor_that_a_transaction_holds_beside_replicas_is_said_to_be_the_transactions() -> None:
+    before = ClusterState(cursor_positions=positions_of((20, 20), (20, 23), (20, 23)))
+    both = evidence_of(cut=cut_of(held_at(high_watermark=22)), cluster=before)
+    (found,) = findings_of(cursor_stopped, both)
+    assert found.sentence.endswith("a producer transaction that has ended meanwhile holds it.")
+
+
 WHO = "the open transaction of payout-relay-3 (producer 4001, since 2026-03-01 08:00:00 UTC, time-out 60 s)"
 
 
