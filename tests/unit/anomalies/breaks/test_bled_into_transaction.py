@@ -82,6 +82,14 @@ def test_where_not_all_that_bled_is_named_each_break_says_so() -> None:
         assert f"{more.bled_batches} batches did; named are the first 1, with their first 100 offsets" in found.story
 
 
+def test_a_batch_of_just_as_many_records_as_are_named_is_named_whole() -> None:
+    evidence = bled(event(500), row(1))
+    (part,) = evidence.census
+    whole = replace(part.bled[0], kafka_offset_end=500 + BLED_RECORDS)
+    (found,) = found_breaks(replace(evidence, census=(replace(part, bled=(whole,)),)))
+    assert "Not all" not in found.story
+
+
 def test_the_grace_of_a_bled_record_changes_nothing() -> None:
     evidence = bled(event(11))
     assert evidence.deadlines.now_utc == NOON + HOUR
