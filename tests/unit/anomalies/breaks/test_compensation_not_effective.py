@@ -161,3 +161,9 @@ def test_a_repair_without_effect_is_told_and_its_item_answers_for_it_from_then_o
 )
 def test_a_repair_is_not_called_ineffective_when(evidence: Evidence, instead: set[object]) -> None:
     assert classes(evidence) == instead
+
+
+def test_a_repair_without_effect_is_about_the_item_that_it_was_for() -> None:
+    found = the_break(acted_at(NOON - MINUTE))
+    assert (found.match_key, found.transaction_key, found.leg) == ("ev-1", "pay-of-ev-1", "payout")
+    assert (found.amount_minor, found.currency, found.copies) == (1_000, "EUR", 1)
