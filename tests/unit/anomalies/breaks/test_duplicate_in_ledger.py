@@ -31,3 +31,15 @@ def test_equal_copies_find_each_other_whatever_the_order() -> None:
         evidence_of(event(11, amount_minor=200), row(1, amount_minor=100), row(2, amount_minor=200), direction=T2L)
     )
     assert (found.break_class, found.evidence["at"]) == (BreakClass.DUPLICATE_IN_LEDGER, "ledger:1")
+
+
+def test_a_row_too_many_names_the_event_that_followed_it_if_one_did() -> None:
+    alone, followed = (
+        {one.break_class: one.evidence["partner"] for one in found_breaks(evidence_of(*copies))}
+        for copies in (
+            (row(1), row(2), event(11)),
+            (row(1), row(2), event(11), event(12)),
+        )
+    )
+    assert alone[BreakClass.DUPLICATE_IN_LEDGER] is None
+    assert followed[BreakClass.DUPLICATE_IN_LEDGER] == "topic:billing.payouts:0:12"
