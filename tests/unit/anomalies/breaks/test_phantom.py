@@ -44,6 +44,7 @@ def test_equal_totals_and_counts_of_different_keys_are_a_missing_and_a_phantom()
 
 def test_an_output_of_an_aborted_input_says_what_its_service_read_and_an_aborted_copy_of_its_own_is_not_that() -> None:
     (told,) = found_breaks(evidence_of(event(11), direction=T2T, lookup_hits=[seen(LEDGER, RecordLocation.ABORTED, 4)]))
+    assert told.story.startswith("The event at topic:billing.payouts:0:11 is committed, and ")
     assert "What stands there, ledger:4, is in a producer transaction that was aborted" in told.story
     (other,) = found_breaks(
         evidence_of(event(11), direction=T2T, lookup_hits=[seen(IN_TOPIC, RecordLocation.ABORTED, 4)])
