@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from tallystick.anomalies.breaks.torn_transaction import absent_legs, judge_legs
+from tallystick.anomalies.breaks.torn_transaction import absent_legs, judge_legs, posted_strays, seen_legs
 from tallystick.judging.judge import judge
 from tallystick.kafka_log.log_walk import Outcome
 from tallystick.matching.evidence import Evidence, LegsCase
@@ -29,6 +29,7 @@ from tests.unit.builders import (
     event,
     evidence_of,
     item_of,
+    row,
     seen,
 )
 from tests.unit.in_memory_books import Books, classes_of, doubts_of
@@ -351,3 +352,32 @@ def test_whether_a_leg_may_be_lost_is_asked_of_the_cut_that_saw_the_others_first
     deadlines = deadlines_of(cut_n=5, out_of_sight=OutOfSight(legs_lost=frozenset({lost})))
     carried = replace(alone(), carried=item_of(event(11), cut_n=3))
     assert (judge_legs(alone(), deadlines), judge_legs(carried, deadlines)) == (new, waited)
+
+
+@pytest.mark.parametrize(
+    ("place", "posted", "answers"),
+    [
+        (RecordLocation.STRAY, ("fee", "tip"), ["ledger:1", "ledger:2"]),
+        (RecordLocation.STRAY, ("fee",), []),
+        (RecordLocation.STRAY, (), []),
+        (RecordLocation.ABORTED, ("fee", "tip"), []),
+    ],
+    ids=["each strayed leg was posted", "one of two was", "none was", "no leg strays"],
+)
+def test_rows_answer_for_strayed_legs_only_where_each_leg_has_one(
+    place: RecordLocation, posted: tuple[str, ...], answers: list[str]
+) -> None:
+    strays = {leg: (seen(IN_TOPIC, place, 4, topic="billing.refunds"),) for leg in ("fee", "tip")}
+    case = LegsCase(transaction_key="pay-1", seen={"payout": (1_000, "EUR", ORIGINAL.item_id)}, lookup_hits=strays)
+    rows = [replace(row(n, f"ev-{n}"), transaction_key="pay-1", leg=leg) for n, leg in enumerate(posted, start=1)]
+    contract = contract_of(T2L, legs={"payout": TOPIC, "fee": "billing.fees", "tip": "billing.tips"})
+    evidence = evidence_of(*rows, direction=T2L, contract=contract)
+    assert [one.item_id for one in posted_strays(contract, evidence.unmatched, case)] == answers
+
+
+def test_a_leg_of_an_earlier_cut_that_no_look_up_found_stood_at_an_earlier_offset() -> None:
+    item = item_of(event(11))
+    waited = LegsCase(transaction_key="pay-1", seen={"payout": (1_000, "EUR", item.item_id)}, carried=item)
+    assert seen_legs(waited) == "payout at an earlier offset"
+    found = replace(waited, lookup_hits={"payout": (seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 3),)})
+    assert seen_legs(found) == "payout at topic:billing.payouts:0:3"
