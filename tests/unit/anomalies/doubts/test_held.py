@@ -79,6 +79,7 @@ def test_a_held_partition_names_the_producer_the_moment_and_the_offsets() -> Non
         "since 2026-03-01 11:40:00 UTC, time-out 60 s) holds the LSO at 20, the mark is 27."
     )
     assert (doubt.details["held_offsets"], doubt.details["producer_epoch"]) == (7, 3)
+    assert doubt.details["since_utc"] == "2026-03-01 11:40:00 UTC"
 
 
 def test_of_several_open_transactions_the_first_on_the_log_holds_the_lso() -> None:
