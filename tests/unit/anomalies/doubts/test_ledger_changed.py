@@ -142,7 +142,7 @@ def test_by_a_column_newest_rows_that_were_read_and_went_are_told_and_unread_one
         return list(findings_of(ledger_rewritten, evidence))
 
     (went,) = told(299)
-    assert went.details == {"newest": 298, "read_up_to": 300}
+    assert (went.doubt, went.details) == (Doubt.LEDGER_REWRITTEN, {"newest": 298, "read_up_to": 300})
     assert went.sentence.startswith(
         "ledger: the newest row stands at 298, and cuts have read up to 299: the newest rows were deleted. A row that "
         "is given one of these values of entry_id again is in no cut"
