@@ -59,3 +59,8 @@ def test_a_partition_that_the_cut_did_not_know_may_expire_meanwhile_too() -> Non
     new = partition_at(partition=1)
     later = (partition_at(), replace(new, log_start=20))
     assert log_doubts_of(seen_around(partition_at(), new, after=later)) == []
+
+
+def test_a_log_that_began_with_the_slice_and_lost_its_first_offset_tears_the_cut() -> None:
+    (found,) = log_doubts_of(seen_around(partition_at(log_start=10), after=(partition_at(log_start=11),)))
+    assert "its log start moved to 11, and the slice begins at 10" in found.sentence
