@@ -115,6 +115,11 @@ def test_errors_of_earlier_rows_count_in_the_run_that_proves_them() -> None:
     assert [found.count for found in errors_of(carried=carried)] == [2]
 
 
+def test_one_unit_that_moved_is_told() -> None:
+    (found,) = errors_of(event(11, "ev-1", 1), row(1, "ev-2", 1))
+    assert (found.count, found.details["moved_minor"]) == (2, {"EUR": 1})
+
+
 def test_a_missing_event_may_be_hidden_by_one_too_many() -> None:
     twice = [event(11, "ev-1", 100), event(12, "ev-1", 100), row(1, "ev-1", 100)]
     assert [found.count for found in errors_of(*twice, row(2, "ev-2", 100))] == [2]
