@@ -1,5 +1,6 @@
 """O2: times that a record's window cannot hold."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -59,6 +60,13 @@ def test_times_that_the_window_cannot_hold_are_told_per_partition_and_page_nobod
         }
     ]
     assert "2 too early, 3 too late, by more than 3,600 s" in found.sentence
+
+
+def test_a_time_that_no_calendar_has_is_told_as_the_number_it_is() -> None:
+    (found,) = timed(replace(times_of(0, 1), latest_ms=1_772_366_400_123_000))
+    (part,) = found.details["partitions"]
+    assert (part["earliest_utc"], part["latest_utc"]) == ("1970-01-01T00:00:00+00:00", None)
+    assert "1,772,366,400,123,000 ms since 1970" in found.sentence
 
 
 def test_times_within_the_window_are_not_told() -> None:
