@@ -38,11 +38,11 @@ def hanging_transaction(cut: Cut, cluster: ClusterState) -> Iterator[DoubtFound]
 def _hanging(cut: Cut, cluster: ClusterState, topic_slice: TopicSlice, one: OpenTransaction) -> DoubtFound:
     part, first_seen_utc = one.topic_partition, _first_seen(cut, cluster, one)
     holds = topic_slice.held and holder_of(cluster, topic_slice) == one
-    held = (
-        f"{topic_slice.mark - topic_slice.offsets.kafka_offset_end} offsets could not be read"
-        if holds
-        else ("this cut was read up to its mark, the next ones will not be")
-    )
+    held = "this cut was read up to its mark, the next ones will not be"
+    if holds:
+        held = f"{topic_slice.mark - topic_slice.offsets.kafka_offset_end} offsets could not be read"
+    elif topic_slice.held:
+        held = "something else holds this cut, and this transaction will hold the next ones"
     return DoubtFound(
         doubt=Doubt.HANGING_TRANSACTION,
         sentence=f"{part}: the transaction of producer {one.producer_id} (epoch {one.producer_epoch}) is open from "

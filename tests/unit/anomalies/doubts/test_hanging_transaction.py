@@ -132,6 +132,9 @@ def test_a_hanging_one_behind_a_live_holder_is_a_doubt_of_its_own() -> None:
         Doubt.HELD_BY_OPEN_TRANSACTION,
         Doubt.HANGING_TRANSACTION,
     ]
+    _, hanging = doubts_of(held(LIVE, replace(HANGING, kafka_offset_start=23)))
+    assert hanging.details["holds"] is False
+    assert "; something else holds this cut, and this transaction will hold the next ones." in hanging.sentence
 
 
 def test_a_live_one_behind_a_hanging_holder_holds_nothing_by_itself() -> None:
