@@ -471,6 +471,8 @@ def test_a_log_that_was_cut_back_and_grew_again_once_a_run_had_read_it_is_told_b
         *(("trade", 0, 7), "window", ("redeliver", 3, 10), (step, 1, 7, 31), "window", "window"),
     )
     assert doubts(played, upto=2)[1:] == told
+
+
 @pytest.mark.parametrize(("again", "told"), [(("redeliver", 0, 3), ["duplicate_in_ledger"]), (("wait", 0, 3), [])])
 def test_of_two_rows_read_behind_the_paired_one_that_is_gone_one_is_too_many_though_events_expired_unread(
     again: tuple[object, ...], told: list[str]

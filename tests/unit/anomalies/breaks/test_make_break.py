@@ -31,7 +31,7 @@ FIELDS = ("match_key", "transaction_key", "leg", "amount_minor", "currency", "co
 def test_a_break_says_what_its_copy_is_and_keeps_it_beside_the_identity() -> None:
     written = {item_at(11): record_of(event(11), producer_id=7)}
     (alone,) = found_breaks(evidence_of(event(11, "ev-7", 70, "JPY", leg="fee")))
-    joined = with_origin(alone, written)
+    joined: Break = packed_with_origin(alone, written, story=alone.story)
     for one in (alone, joined):
         assert [getattr(one, name) for name in FIELDS] == ["ev-7", "pay-of-ev-7", "fee", 70, "JPY", 1]
     assert (joined.break_id, joined.break_class, joined.story) == (alone.break_id, alone.break_class, alone.story)

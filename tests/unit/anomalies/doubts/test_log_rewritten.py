@@ -70,6 +70,8 @@ def test_a_slice_that_expired_beside_another_partition_that_was_rewritten_is_tol
         evidence_of(cut=cut_of(slice_of(10, 20, expired=3)), cluster=ClusterState(rewritten=(elsewhere,)))
     )
     assert [one.doubt for one in found] == [Doubt.LOG_EXPIRED, Doubt.LOG_REWRITTEN]
+
+
 def test_a_batch_that_no_run_has_read_is_said_to_have_stood_below_the_baseline() -> None:
     odd = RewrittenBatch(topic_partition=PART, kafka_offset=7, read_by_cut=0, before="one", now="another")
     (found,) = log_doubts_of(evidence_of(cluster=ClusterState(rewritten=(odd,))))
