@@ -175,8 +175,8 @@ class LedgerSection(ContractPart):
 
     @property
     def rows_change(self) -> bool:
-        """Return whether a later slice may hold a changed row of an earlier one: by xmin and by a moment of change. A
-        row of a file comes again in another file, or it is another row.
+        """Return whether a later slice may hold a row of an earlier one under another key: by xmin and by a moment of
+        change. A row of a file comes again in another file under its own, or it is another row.
         """
         return self.kind in ("postgres", "jdbc")
 

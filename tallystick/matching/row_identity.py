@@ -86,7 +86,7 @@ def with_ids_of_their_own(
     """Return the copies in order. A row that is an item's, written anew, has that item's id; any other row has its own.
 
     items: whose ids are taken. of_rows: as `items_of_rows` has it. beside: those that no row which was read is.
-    rows_change: may a row that is written anew say something else? A file's row only comes again in another file.
+    rows_change: may a row that is written anew be another key's? A file's row comes again in another file, by its key.
     """
     ordered = sorted(copies, key=lambda one: (one.item_id, one.match_key, one.amount_minor, one.currency))
     named = dict(_items_written_anew(ordered, of_rows, beside, rows_change=rows_change))
@@ -108,11 +108,11 @@ def _items_written_anew(
     copies: Sequence[Entry], of_rows: Mapping[str, Sequence[OpenItem]], beside: Collection[str], *, rows_change: bool
 ) -> Iterator[tuple[int, str]]:
     """Return the place of each row and the id of its item: first equal rows, then those of one key, then
-    of one amount.
+    of one amount, whatever their keys.
     """
     done = set(beside)
     places = [number for number, copy in enumerate(copies) if copy.item_id in of_rows]
-    for likeness in (_what_it_says, _match_key, _money, _nothing) if rows_change else (_what_it_says,):
+    for likeness in (_what_it_says, _match_key, _money, _nothing) if rows_change else (_what_it_says, _match_key):
         alike: dict[tuple[str, object], list[str]] = {}
         for name, items in of_rows.items():
             for item in items:

@@ -514,3 +514,21 @@ def test_an_event_that_came_to_stand_where_a_run_had_read_others_is_read_by_no_c
         ("first_again", 2, 2),
     )
     assert [one for one in doubts(played, upto=2)[1] if one.startswith("log_")] == told
+
+
+@pytest.mark.parametrize(
+    ("before", "told"),
+    [
+        pytest.param((("rewrite", 1, 11),), [], id="its file went"),
+        pytest.param((("file_written_twice", 0, 0),), ["duplicate_in_ledger"], id="its file stands beside"),
+    ],
+)
+def test_a_row_that_comes_again_in_another_file_with_another_amount_is_the_one_that_waited(
+    before: tuple[object, ...], told: list[str]
+) -> None:
+    """It was a second row of its key, and the first one, which stands nowhere, was never produced."""
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="parquet", carrier_mode="at_least"),
+        *("window", ("half_trade", 2, 0), "window", *before, ("change", 1, 10)),
+    )
+    assert outstanding(played) == told

@@ -74,12 +74,15 @@ def test_rows_that_were_written_anew_are_the_items_that_they_are_most_like() -> 
     assert ids_of(row(1, "c", 11), row(1, "d", 10), items=[first]) == [("ledger:1#5.1", "c"), ("ledger:1", "d")]
 
 
-def test_a_files_row_is_the_one_of_a_file_that_went_only_where_it_says_the_same() -> None:
+def test_a_files_row_is_the_one_of_a_file_that_went_only_under_its_key() -> None:
     item = item_of(row(1, "a", 10))
     assert ids_of(row(1, "a", 10), items=[item], rows_change=False) == [("ledger:1", "a")]
     assert ids_of(row(1, "a", 10), items=[item], beside=["ledger:1"], rows_change=False) == [("ledger:1#5.1", "a")]
-    for other in (row(1, "a", 11), row(1, "b", 10)):
-        assert ids_of(other, items=[item], rows_change=False) == [("ledger:1#5.1", other.match_key)]
+    assert ids_of(row(1, "b", 10), items=[item], rows_change=False) == [("ledger:1#5.1", "b")]
+    assert ids_of(row(1, "a", 11), items=[item], rows_change=False) == [
+        ("ledger:1", "a")
+    ]  # whoever wrote it, changed it
+    assert ids_of(row(1, "a", 11), items=[item], beside=["ledger:1"], rows_change=False) == [("ledger:1#5.1", "a")]
 
 
 def test_events_keep_their_ids() -> None:
