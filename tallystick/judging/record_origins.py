@@ -12,7 +12,8 @@ from tallystick.contract.contract import Contract
 from tallystick.contract.event import EventFields
 from tallystick.kafka_log.fetch import Fetch
 from tallystick.kafka_log.header_cache import NO_HEADS, KeptHeads
-from tallystick.kafka_log.record import LogRecord, read_records
+from tallystick.kafka_log.record import LogRecord, PackedRecords, packed, read_with_spans
+from tallystick.kafka_log.transaction_span import TransactionSpan
 from tallystick.matching.evidence import LegsCase, bled_item_ids
 from tallystick.matching.match_case import Deadlines, MatchResult, MatchStatus, RecordLocation, UnmatchedItem
 from tallystick.matching.scan_result import topic_place
@@ -82,20 +83,27 @@ def read_record_origins(
     event_on: Callable[[str], EventFields],
     decoded: Mapping[str, LogRecord] = MappingProxyType({}),
     heads: KeptHeads = NO_HEADS,
-) -> dict[str, LogRecord]:
+) -> PackedRecords:
     """Read the record behind each item id, with its transaction's span. Planted copies, of no partition, have none.
 
     event_on: the fields of an event, by its topic. decoded: records that were read before, by item id; of these only
     the spans are. heads: of slices that need not be fetched for it.
     """
-    offsets: dict[TopicPartition, dict[int, LogRecord | None]] = {}
+    offsets: dict[TopicPartition, dict[int, str]] = {}
     for item_id in item_ids:
         part, offset = topic_place(item_id)
         if part.partition >= 0:
-            offsets.setdefault(part, {})[offset] = decoded.get(item_id)
-    found: dict[str, LogRecord] = {}
+            offsets.setdefault(part, {})[offset] = item_id
+    found: dict[str, tuple[bytes, TransactionSpan | None]] = {}
     for part, wanted in sorted(offsets.items()):
-        known = {offset: record for offset, record in wanted.items() if record is not None}
-        for record in read_records(fetch, part, wanted, event_on(part.topic), known, heads):
-            found[record.item_id] = record
-    return found
+        known = {offset for offset, item_id in wanted.items() if item_id in decoded}
+        for one, span in read_with_spans(fetch, part, wanted, event_on(part.topic), known, heads):
+            if isinstance(one, int):
+                found[wanted[one]] = (_packed(decoded, wanted[one]), span)
+            else:
+                found[one.item_id] = (packed(one), span)
+    return PackedRecords(found)
+
+
+def _packed(decoded: Mapping[str, LogRecord], item_id: str) -> bytes:
+    return decoded.packed(item_id) if isinstance(decoded, PackedRecords) else packed(decoded[item_id])

@@ -1,7 +1,8 @@
 """Single records with their producer's identity: for breaks and look-ups only, so cost grows with breaks, not rows."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any
@@ -92,20 +93,108 @@ class LogRecord:
         }
 
 
-_PACK = msgspec.msgpack.Encoder(enc_hook=dict)
+_PACK = msgspec.msgpack.Encoder()
+_UNPACK: msgspec.msgpack.Decoder[tuple[Any, ...]] = msgspec.msgpack.Decoder(tuple)
+_CLAIMS_A_REPAIR, _CLAIMS_NONE = b"\1", b"\0"
 
 
 def packed(record: LogRecord) -> bytes:
-    """Pack the record for another process."""
-    return _PACK.encode(record)
+    """Pack the record without its span, for another process or for as long as nobody reads it: a quarter of its size.
+
+    The first byte says whether it claims to be a repair of ours.
+    """
+    values = (
+        record.topic_partition.topic,
+        record.topic_partition.partition,
+        record.kafka_offset,
+        record.outcome,
+        record.producer_id,
+        record.producer_epoch,
+        record.sequence,
+        record.is_transactional,
+        record.timestamp_ms,
+        record.match_key,
+        record.transaction_key,
+        record.session,
+        record.source,
+        record.leg,
+        record.amount_minor,
+        record.currency,
+        record.value_digest,
+        dict(record.headers),
+        record.reverses,
+    )
+    claims = _CLAIMS_A_REPAIR if record.action_id or record.reverses else _CLAIMS_NONE
+    return claims + _PACK.encode(values)
 
 
-def unpacked(record: bytes) -> LogRecord:
-    """Return the record that `packed` was given."""
-    return _UNPACK.decode(record)
+def unpacked(record: bytes, span: TransactionSpan | None = None) -> LogRecord:
+    """Return the record that `packed` was given, with this span."""
+    values = _UNPACK.decode(memoryview(record)[1:])
+    return LogRecord(
+        topic_partition=_partition(values[0], values[1]),
+        kafka_offset=values[2],
+        outcome=Outcome(values[3]),
+        producer_id=values[4],
+        producer_epoch=values[5],
+        sequence=values[6],
+        is_transactional=values[7],
+        timestamp_ms=values[8],
+        match_key=values[9],
+        transaction_key=values[10],
+        session=values[11],
+        source=values[12],
+        leg=values[13],
+        amount_minor=values[14],
+        currency=values[15],
+        value_digest=values[16],
+        headers=values[17],
+        reverses=values[18],
+        span=span,
+    )
 
 
-_UNPACK = msgspec.msgpack.Decoder(LogRecord)
+@lru_cache(maxsize=1024)
+def _partition(topic: str, partition: int) -> TopicPartition:
+    return TopicPartition(topic=topic, partition=partition)
+
+
+class PackedRecords(Mapping[str, LogRecord]):
+    """Records by item id, each unpacked anew when it is asked for: those of a broken window are read once, one by one.
+
+    A record is given as `packed` made it, with its span.
+    """
+
+    def __init__(self, records: Mapping[str, tuple[bytes, TransactionSpan | None]]) -> None:
+        self._records = records
+
+    def __getitem__(self, item_id: str) -> LogRecord:
+        return unpacked(*self._records[item_id])
+
+    def __contains__(self, item_id: object) -> bool:
+        return item_id in self._records
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._records)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def packed(self, item_id: str) -> bytes:
+        """Return one as it is kept."""
+        return self._records[item_id][0]
+
+    def claiming_a_repair(self) -> dict[str, LogRecord]:
+        """Return those that claim to be a repair of ours: of an ordinary window none is unpacked."""
+        claims = _CLAIMS_A_REPAIR[0]
+        return {item_id: self[item_id] for item_id, (record, _) in self._records.items() if record[0] == claims}
+
+
+def claiming_a_repair(records: Mapping[str, LogRecord]) -> Mapping[str, LogRecord]:
+    """Return the records that claim to be a repair of ours, or to take back another event."""
+    if isinstance(records, PackedRecords):
+        return records.claiming_a_repair()
+    return {item_id: record for item_id, record in records.items() if record.action_id or record.reverses}
 
 
 def records_of(
@@ -169,19 +258,32 @@ def read_records(
     decoded: those that were decoded before, by offset; of these only the spans are read. heads: where they are kept, a
     batch is fetched only if it has one of the others.
     """
-    found: list[LogRecord] = []
+    for found, span in read_with_spans(fetch, topic_partition, offsets, fields, decoded, heads):
+        record = decoded[found] if isinstance(found, int) else found
+        yield replace(record, topic_partition=topic_partition, span=span) if span else record
+
+
+def read_with_spans(
+    fetch: Fetch,
+    topic_partition: TopicPartition,
+    offsets: Iterable[int],
+    fields: EventFields,
+    known: Container[int],
+    heads: KeptHeads,
+) -> Iterator[tuple[LogRecord | int, TransactionSpan | None]]:
+    """Read as `read_records` does. known: offsets of records that the caller has; each comes as its offset."""
+    found: list[LogRecord | int] = []
 
     def meet(batch: DecidedBatch, inside: Sequence[int]) -> None:
-        found.extend([decoded[offset] for offset in inside if offset in decoded])
-        if asked := frozenset(inside).difference(decoded):
+        found.extend([offset for offset in inside if offset in known])
+        if asked := {offset for offset in inside if offset not in known}:
             whole = heads.whole(topic_partition, batch)
             records = [record for record in open_batch(whole) if record.offset in asked]
             found.extend([record_of(record, whole, topic_partition, fields) for record in records])
 
     spans = read_spans(heads.over(fetch), topic_partition, offsets, meet)
-    for record in found:
-        span = spans.get(record.kafka_offset)
-        yield replace(record, topic_partition=topic_partition, span=span) if span else record
+    for one in found:
+        yield one, spans.get(one if isinstance(one, int) else one.kafka_offset)
 
 
 def why_unreadable(fetch: Fetch, topic_partition: TopicPartition, offset: int, decoder: EventDecoder) -> str:

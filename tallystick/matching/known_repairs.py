@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tallystick.kafka_log.log_walk import Outcome
-from tallystick.kafka_log.record import ACTION_HEADER, LogRecord
+from tallystick.kafka_log.record import ACTION_HEADER, LogRecord, claiming_a_repair
 from tallystick.matching.match_case import LookupHit
 from tallystick.model.break_history import KnownRepair, Repairs
 from tallystick.model.open_item import ItemSide
@@ -34,9 +34,11 @@ def believed_records(records: Mapping[str, LogRecord], repairs: Repairs) -> Beli
         return Believed(records=records)
     forged = {
         item_id
-        for item_id, record in records.items()
-        if (record.action_id or record.reverses) and not _is_ours(record, repairs.get(record.action_id))
+        for item_id, record in claiming_a_repair(records).items()
+        if not _is_ours(record, repairs.get(record.action_id))
     }
+    if not forged:
+        return Believed(records=records)
     readable = (item_id for item_id in sorted(forged) if records[item_id].outcome in (Outcome.COMMITTED, Outcome.PLAIN))
     return Believed(
         records={item_id: _ordinary(record) if item_id in forged else record for item_id, record in records.items()},
@@ -58,7 +60,8 @@ def believed_rows(lookup_hits: Mapping[str, Sequence[LookupHit]], repairs: Repai
 def action_ids_of(records: Mapping[str, LogRecord], lookup_hits: Mapping[str, Sequence[LookupHit]]) -> frozenset[str]:
     """Return the ids of the actions that these records or rows name."""
     of_rows = (str(seen.detail.get("action_id", "")) for found in lookup_hits.values() for seen in found)
-    return frozenset({record.action_id for record in records.values()} | set(of_rows)) - {""}
+    of_events = {record.action_id for record in claiming_a_repair(records).values()}
+    return frozenset(of_events | set(of_rows)) - {""}
 
 
 def _is_ours(record: LogRecord, repair: KnownRepair | None) -> bool:

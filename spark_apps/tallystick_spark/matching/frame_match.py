@@ -5,6 +5,7 @@ leg's topic, and it is no key to include. All copies of every other key are coll
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from sys import intern
 from typing import Any, Protocol
 
 from pyspark.sql import Column, DataFrame, Row, Window
@@ -315,9 +316,9 @@ def topic_copy(row: NamedFields) -> Entry:
         item_id=topic_item_id(row["topic"], row["partition"], row["kafka_offset"]),
         match_key=row["match_key"],
         transaction_key=row["transaction_key"],
-        leg=row["leg"],
+        leg=_shared(row["leg"]),
         amount_minor=row["amount_minor"],
-        currency=row["currency"],
+        currency=_shared(row["currency"]),
         order=row["kafka_offset"],
         written_ms=row["written_ms"],
     )
@@ -329,12 +330,17 @@ def ledger_copy(row: NamedFields) -> Entry:
         item_id=ledger_item_id(row["row_id"]),
         match_key=row["match_key"],
         transaction_key=row["transaction_key"],
-        leg=row["leg"],
+        leg=_shared(row["leg"]),
         amount_minor=row["amount_minor"],
-        currency=row["currency"],
+        currency=_shared(row["currency"]),
         order=place_in_order(row["row_id"]),
         written_ms=row["written_ms"],
     )
+
+
+def _shared(text: str) -> str:
+    """Return one value for all rows that say the same."""
+    return intern(text) if text else text
 
 
 def unreadable_sample_of(topic: DataFrame) -> tuple[UnreadableRecord, ...]:

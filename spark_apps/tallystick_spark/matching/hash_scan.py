@@ -22,9 +22,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from tallystick.kafka_log.header_cache import BatchHeads
-from tallystick.kafka_log.record import LogRecord, unpacked
+from tallystick.kafka_log.record import PackedRecords
 from tallystick.matching.evidence import UnreadableRecord
 from tallystick.matching.match_case import Entry
+from tallystick.matching.pairing import is_misrouted, topic_of
 from tallystick.matching.scan_result import CANARY_PARTITION, CanaryScan, SliceScan
 from tallystick.model.direction import Direction
 from tallystick.model.errors import TallystickError
@@ -109,7 +110,7 @@ class TopicSource(Protocol):
     def summaries(self, plan: ScanPlan) -> DataFrame:
         """Return all of them, by `summarise_events`. Shape: SUMMARY."""
 
-    def events_at(self, places: Places, heads: Mapping[TopicPartition, BatchHeads]) -> Sequence[Row]:
+    def events_at(self, places: Places, heads: Mapping[TopicPartition, BatchHeads]) -> Collection[Row]:
         """Return readable ones at these offsets, by topic and partition. They hold what `topic_copy` takes; a reader of
         the log itself adds `log_record`, as `log_record.packed` makes it. heads: kept of the log by the summaries.
         """
@@ -138,7 +139,7 @@ class ParsedEvents:
 
         return events_to_hash(self.events, topics=plan.topics, legs=self.legs).mapInArrow(run, SUMMARY_SHAPE)
 
-    def events_at(self, places: Places, heads: Mapping[TopicPartition, BatchHeads]) -> Sequence[Row]:
+    def events_at(self, places: Places, heads: Mapping[TopicPartition, BatchHeads]) -> Collection[Row]:
         wanted = pa.concat_tables(
             pa.table(
                 {
@@ -306,7 +307,7 @@ class _Found:
 class _Home:
     """The copies that the second look collected, read or planted. told: reported by the match, by kind."""
 
-    events: Sequence[Row]
+    events: Collection[Row]
     rows: Sequence[Row]
     told: Mapping[BlobKind, Numbers]
 
@@ -461,8 +462,8 @@ def _assemble(
     """Put the scan together, in the shape that `scan_slices` returns."""
     topic_totals, planted_totals = _topic_totals(plan, found.event_totals)
     ledger_totals = _ledger_totals(found.row_totals)
-    topic_copies, ledger_copies, incomplete = _copies(plan, home, legs, keys_to_include)
-    topic_canaries, ledger_canaries, incomplete_canaries = _copies(plan, canaries, legs, frozenset())
+    topic_copies, ledger_copies, incomplete, log_records = _copies(plan, home, legs, keys_to_include)
+    topic_canaries, ledger_canaries, incomplete_canaries, _ = _copies(plan, canaries, legs, frozenset())
     money = total_money((total["currency"], total["amount"]) for total in ledger_totals)
     exceptional = total_money((copy.currency, copy.amount_minor) for copy in ledger_copies)
     ledger_rows = sum(total["rows"] for total in ledger_totals)
@@ -485,41 +486,41 @@ def _assemble(
             incomplete=incomplete_canaries,
             unreadable=sum(total["rows"] for total in planted_totals if not total["readable"]),
         ),
-        log_records={record.item_id: record for record in _log_records(home.events)},
+        log_records=PackedRecords(log_records),
     )
-
-
-def _log_records(events: Iterable[Row]) -> Iterator[LogRecord]:
-    return (unpacked(event["log_record"]) for event in events if event.get("log_record") is not None)
 
 
 def _copies(
     plan: ScanPlan, home: _Home, legs: Mapping[str, str], keys_to_include: frozenset[str]
-) -> tuple[tuple[Entry, ...], tuple[Entry, ...], tuple[Entry, ...]]:
-    """Return exceptional copies of both sides, and the events of transactions that lack a leg."""
-    paired, whole = _of_keys_and_transactions(plan, home)
-    events, rows = _exceptional(paired, home.rows, legs, keys_to_include)
-    return (
-        tuple(map(topic_copy, events)),
-        tuple(map(ledger_copy, rows)),
-        tuple(map(topic_copy, _incomplete(whole, legs))),
-    )
+) -> tuple[tuple[Entry, ...], tuple[Entry, ...], tuple[Entry, ...], dict[str, tuple[bytes, None]]]:
+    """Return exceptional copies of both sides, and the events of transactions that lack a leg; beside them the packed
+    log records of all that came, by item id.
+    """
+    paired, whole, log_records = _of_keys_and_transactions(plan, home)
+    events, rows = _exceptional(paired, map(ledger_copy, home.rows), legs, keys_to_include)
+    return tuple(events), tuple(rows), tuple(_incomplete(whole, legs)), log_records
 
 
-def _of_keys_and_transactions(plan: ScanPlan, home: _Home) -> tuple[list[Row], list[Row]]:
+def _of_keys_and_transactions(
+    plan: ScanPlan, home: _Home
+) -> tuple[list[Entry], list[Entry], dict[str, tuple[bytes, None]]]:
     """Return events whose key is here with all its copies, and events whose transaction is here as a whole."""
 
     def told(kind: BlobKind, first: int) -> set[tuple[str, int, int]]:
         return {(*_partition(plan, part), place) for part, place in home.told[kind][:, first:].tolist()}
 
-    def at(event: Row) -> tuple[str, int, int]:
-        return event["topic"], event["partition"], event["kafka_offset"]
-
-    of_keys, of_transactions = told(BlobKind.EXCEPTION_EVENTS, 1), told(BlobKind.INCOMPLETE, 0)
-    return (
-        [one for one in home.events if at(one) in of_keys],
-        [one for one in home.events if at(one) in of_transactions],
-    )
+    of_transactions, paired, whole = told(BlobKind.INCOMPLETE, 0), [], []
+    of_keys = told(BlobKind.EXCEPTION_EVENTS, 1) if of_transactions else None  # without these no others came
+    log_records: dict[str, tuple[bytes, None]] = {}
+    for event in home.events:
+        copy, log_record = topic_copy(event), event.get("log_record")
+        if of_keys is None or _place(event) in of_keys:
+            paired.append(copy)
+        if of_transactions and _place(event) in of_transactions:
+            whole.append(copy)
+        if log_record is not None:
+            log_records[copy.item_id] = (log_record, None)
+    return paired, whole, log_records
 
 
 def _unreadable_sample(plan: ScanPlan, places: Numbers) -> tuple[UnreadableRecord, ...]:
@@ -528,15 +529,15 @@ def _unreadable_sample(plan: ScanPlan, places: Numbers) -> tuple[UnreadableRecor
 
 
 def _exceptional(
-    events: Iterable[Row], rows: Iterable[Row], legs: Mapping[str, str], keys_to_include: frozenset[str]
-) -> tuple[list[Row], list[Row]]:
+    events: Iterable[Entry], rows: Iterable[Entry], legs: Mapping[str, str], keys_to_include: frozenset[str]
+) -> tuple[list[Entry], list[Entry]]:
     """Return copies of keys to include, on another leg's topic, or not of one event and one equal row."""
-    by_key: dict[str, tuple[list[Row], list[Row]]] = {}
+    by_key: dict[str, tuple[list[Entry], list[Entry]]] = {}
     for event in events:
-        by_key.setdefault(event["match_key"], ([], []))[0].append(event)
+        by_key.setdefault(event.match_key, ([], []))[0].append(event)
     for row in rows:
-        by_key.setdefault(row["match_key"], ([], []))[1].append(row)
-    copies: tuple[list[Row], list[Row]] = ([], [])
+        by_key.setdefault(row.match_key, ([], []))[1].append(row)
+    copies: tuple[list[Entry], list[Entry]] = ([], [])
     for key, (in_topic, in_ledger) in by_key.items():
         if key in keys_to_include or not _is_simple(in_topic, in_ledger, legs):
             copies[0].extend(in_topic)
@@ -544,20 +545,19 @@ def _exceptional(
     return copies
 
 
-def _is_simple(in_topic: Sequence[Row], in_ledger: Sequence[Row], legs: Mapping[str, str]) -> bool:
+def _is_simple(in_topic: Sequence[Entry], in_ledger: Sequence[Entry], legs: Mapping[str, str]) -> bool:
     if len(in_topic) != 1 or len(in_ledger) != 1:
         return False
     (event,), (row,) = in_topic, in_ledger
-    misrouted = len(legs) > 1 and legs.get(event["leg"], event["topic"]) != event["topic"]
-    return not misrouted and all(event[name] == row[name] for name in ("amount_minor", "currency"))
+    return event.compared == row.compared and not (len(legs) > 1 and is_misrouted(event, legs))
 
 
-def _incomplete(events: Iterable[Row], legs: Mapping[str, str]) -> list[Row]:
+def _incomplete(events: Iterable[Entry], legs: Mapping[str, str]) -> list[Entry]:
     """Return all events of transactions that lack a leg. Which leg an event is, its topic says."""
-    by_transaction: dict[str, list[Row]] = {}
+    by_transaction: dict[str, list[Entry]] = {}
     for event in events:
-        by_transaction.setdefault(event["transaction_key"], []).append(event)
-    lacking = (some for some in by_transaction.values() if len({one["topic"] for one in some}) < len(legs))
+        by_transaction.setdefault(event.transaction_key, []).append(event)
+    lacking = (some for some in by_transaction.values() if len({topic_of(one.item_id) for one in some}) < len(legs))
     return [event for some in lacking for event in some]
 
 

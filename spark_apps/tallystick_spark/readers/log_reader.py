@@ -7,7 +7,7 @@ batches. A batch whose checksum is wrong ends the attempt.
 One file, since a task walks, counts and decodes in one pass over the same batches.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -136,13 +136,13 @@ class LogTopic:
 
     def events_at(
         self, places: Mapping[tuple[str, int], Numbers], heads: Mapping[TopicPartition, BatchHeads]
-    ) -> Sequence[Mapping[str, Any]]:
+    ) -> Collection[Mapping[str, Any]]:
         """Return the events at these offsets, and of each `log_record`. Those that the summaries had as readable are.
 
         heads: where few batches hold them, these are fetched one by one.
         """
         found = self._read_at(places, heads, partial(event_rows, fields=self.fields, legs=dict(self.legs)), _EVENTS)
-        return list(found.toArrow().to_pylist())
+        return _FoundEvents(found.toArrow())
 
     def _read_at(
         self,
@@ -166,6 +166,23 @@ class LogTopic:
             if offsets is not None and len(offsets):
                 wanted.append(WantedOffsets(inside, np.sort(offsets), kept.picked(offsets.tolist()) if kept else None))
         return _in_tasks(self.spark, wanted, WantedOffsets.weight, read, shape)
+
+
+class _FoundEvents(Collection[Mapping[str, Any]]):
+    """Rows of a table, of which few are a dictionary at one time: those of a broken window would take gigabytes."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        for some in self._table.to_batches(max_chunksize=CHUNK_RECORDS):
+            yield from some.to_pylist()
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    def __contains__(self, event: object) -> bool:
+        return any(one == event for one in self)
 
 
 class WantedOffsets(NamedTuple):

@@ -23,7 +23,8 @@ from tallystick.kafka_log.log_walk import DecidedBatch
 from tallystick.kafka_log.offset_census import walk_counted
 from tallystick.kafka_log.record import LogRecord, record_of
 from tallystick.matching.evidence import RecordTimes, UnreadableRecord
-from tallystick.matching.scan_result import UNREADABLE_SAMPLE, CanaryScan, SliceScan
+from tallystick.matching.match_case import Entry
+from tallystick.matching.scan_result import UNREADABLE_SAMPLE, CanaryScan, SliceScan, topic_place
 from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import TopicSlice
 from tallystick.model.direction import Direction
@@ -213,9 +214,10 @@ def scan(
         }
     every = {*keys_to_include, *again}
     home, rows_home, torn = match(read, rows, contract, every)
-    events, exceptional_rows = _exceptional(home, rows_home, contract.legs, every)
-    incomplete = _incomplete(torn, contract.legs)
-    topic_copies, ledger_copies = tuple(map(topic_copy, events)), tuple(map(ledger_copy, exceptional_rows))
+    copies = map(topic_copy, home), map(ledger_copy, rows_home)
+    events, exceptional_rows = _exceptional(*copies, contract.legs, every)
+    incomplete = _incomplete(map(topic_copy, torn), contract.legs)
+    topic_copies, ledger_copies = tuple(events), tuple(exceptional_rows)
     money = total_money((one["currency"], one["amount_minor"]) for one in rows)
     exceptional = total_money((copy.currency, copy.amount_minor) for copy in ledger_copies)
     return SliceScan(
@@ -224,7 +226,7 @@ def scan(
         matched_rows=len(rows) - len(ledger_copies),
         matched_money={currency: amount - exceptional.get(currency, 0) for currency, amount in money.items()},
         copies=topic_copies + ledger_copies,
-        incomplete=tuple(map(topic_copy, incomplete)),
+        incomplete=tuple(incomplete),
         unreadable_count=len(read.unreadable),
         unreadable_sample=tuple(
             UnreadableRecord(topic=topic, partition=part, kafka_offset=at)
@@ -242,12 +244,12 @@ def scan(
     )
 
 
-def _log_records(read: Read, contract: Contract, events: Iterable[Mapping[str, Any]]) -> dict[str, LogRecord]:
+def _log_records(read: Read, contract: Contract, events: Iterable[Entry]) -> dict[str, LogRecord]:
     """What the log says of copies that came home, by item id."""
     found = {}
     for one in events:
-        record, batch = read.batches[one["topic"], one["partition"], one["kafka_offset"]]
-        part = TopicPartition(topic=one["topic"], partition=one["partition"])
+        part, offset = topic_place(one.item_id)
+        record, batch = read.batches[part.topic, part.partition, offset]
         kept = record_of(record, batch, part, contract.event)
         found[kept.item_id] = kept
     return found
