@@ -103,7 +103,7 @@ def pair_several(
         netted = tuple(reversals_in(case, rows_keep_sign=rows_keep_sign))
         case = _without(case, [copy for pair in netted for copy in pair])
         idle = [copy for copy in case.side(ItemSide.LEDGER) if copy.reverses and copy.carried is None]
-        case = replace(_without(case, idle), lookup_hits=case.lookup_hits)  # what they name may be gone
+        case = _without(case, idle)
     origin, follower = origin_side(direction), other_side(origin_side(direction))
     origins, followers = case.side(origin), case.side(follower)
     extras = frozenset(copy.item_id for copy in _extra_origins(case, origins, origin))

@@ -370,24 +370,6 @@ def test_an_event_is_not_missing_whose_row_was_taken_back_and_archived_unread(al
     assert outstanding(played) == told
 
 
-@pytest.mark.parametrize(
-    ("also", "told"),
-    [
-        pytest.param("reverse_for_nothing", ["duplicate_in_ledger"], id="its reversal is read now"),
-        pytest.param("trade", ["missing_in_ledger"], id="beside another key's rows"),
-    ],
-)
-def test_an_event_that_waited_is_not_missing_whose_row_was_taken_back_and_archived_unread(
-    also: str, told: list[str]
-) -> None:
-    played = play(
-        Config(slice_by="written_xid", legs=2, key_is_unique=True, producer_mode="plain", posts="negated"),
-        *(("half_trade", 5, 9), ("carry", 2, 5), "window", ("trade", 3, 5), "window"),
-        *(("commit_second", 2, 10), (also, 5, 1), ("archive", 3, 4)),
-    )
-    assert outstanding(played) == told
-
-
 @pytest.mark.parametrize("held", [(), (("carry", 3, 5),)], ids=["in one cut", "its reversal behind the horizon"])
 def test_a_row_too_many_that_another_contract_has_taken_back_already_is_none(held: tuple[object, ...]) -> None:
     played = play(

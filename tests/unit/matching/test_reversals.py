@@ -243,22 +243,6 @@ def test_a_row_that_takes_back_one_that_is_gone_says_that_there_was_one(place: R
     assert judged(seen(LEDGER, place, 20))[0] is MatchStatus.PARTNER_UNREAD
 
 
-@pytest.mark.parametrize("stands", [False, True])
-def test_a_reversal_that_is_read_by_the_very_run_says_so_too(stands: bool) -> None:
-    """Found by the simulated world: what it takes back was archived before any run had read it."""
-    due = event(11)
-    carried = replace(due, carried=item_of(due))
-    here = seen(LEDGER, RecordLocation.SLICE, 20, reverses="ledger:9")
-    taken_back = (
-        seen(LEDGER, RecordLocation.SLICE, 9, reverses="ledger:3"),
-        seen(LEDGER, RecordLocation.SLICE, 3, reverses="ledger:9"),
-    )
-    hits = (here, *(taken_back if stands else ()))
-    residues = row_outcome_of(carried, row_reversal(), lookup_hits=hits).residues
-    fate = MatchStatus.FOLLOWER_ABSENT if stands else MatchStatus.PARTNER_EXPIRED
-    assert {one.copy.item_id: one.fate for one in residues} == {"ledger:20": MatchStatus.EXTRA, due.item_id: fate}
-
-
 @pytest.mark.parametrize(("item_id", "is_gone"), [("ledger:9", False), ("ledger:9#77", False), ("ledger:90", True)])
 def test_a_row_stands_also_under_a_name_that_a_repeated_row_id_got(item_id: str, is_gone: bool) -> None:
     reversal = seen(LEDGER, RecordLocation.SLICE, 20, reverses="ledger:9")
