@@ -13,8 +13,8 @@ The rule for a copy without partner is the *place* of what else stands under its
 - a sibling that was paired, now or in an earlier slice: this copy is an extra one, a duplicate;
 - nothing, and the other side has settled past the deadline: it is alone, which is proven.
 
-A copy that pairs with one that waited, while another of its side stands where nobody has read it, is one too many: the
-two stand for one.
+A copy that pairs with one that waited, while another of its side stands where nobody has read it, unread or before the
+baseline, is one too many: the two stand for one.
 
 A reversal of ours and the copy that it takes back are taken out together before anything is paired; a copy too many
 waits for one that lies beyond the cut. A row that names any other row as taken back pairs with nothing and is one too
@@ -48,6 +48,7 @@ from tallystick.model.item_reason import ReasonCode, ReasonSide, reason_of
 from tallystick.model.open_item import ItemSide, ItemState
 
 _READ_BEFORE = frozenset({RecordLocation.BEFORE_BASELINE, RecordLocation.EARLIER_SLICE, RecordLocation.UNREAD})
+_NEVER_READ = frozenset({RecordLocation.BEFORE_BASELINE, RecordLocation.UNREAD})
 _STANDING = BEYOND_THE_CUT | {
     RecordLocation.BEFORE_BASELINE,
     RecordLocation.EARLIER_SLICE,
@@ -265,7 +266,7 @@ def _beside_unread(
         if pair[0].item_id in extras or all(copy.carried is None for copy in pair) or any(map(_is_surplus, pair)):
             continue
         for copy, partner in (pair, pair[::-1]):
-            if RecordLocation.UNREAD in case.places(copy.side, without=case.surplus_rows) and _stands(case, copy):
+            if _NEVER_READ & case.places(copy.side, without=case.surplus_rows) and _stands(case, copy):
                 reason = reason_of(ReasonCode.BESIDE_UNREAD)
                 hits = case.lookup_hits
                 found.append(

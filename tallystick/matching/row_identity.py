@@ -17,7 +17,8 @@ from tallystick.matching.scan_result import ledger_item_id
 from tallystick.model.open_item import ItemSide, OpenItem
 
 _IN_SLICE = frozenset({RecordLocation.SLICE})
-_BELOW = frozenset({RecordLocation.BEFORE_BASELINE, RecordLocation.EARLIER_SLICE, RecordLocation.UNREAD})
+_SINCE_THE_BASELINE = frozenset({RecordLocation.EARLIER_SLICE, RecordLocation.UNREAD})
+_BELOW = _SINCE_THE_BASELINE | {RecordLocation.BEFORE_BASELINE}
 _NOT_BELOW = frozenset(RecordLocation) - _BELOW
 _Money = tuple[int, str]
 _ADDED = re.compile(r"#[0-9]+\.[0-9]+$")
@@ -152,7 +153,8 @@ class RowNames:
     def named(self, case: MatchGroup, rows: Sequence[LookupHit]) -> list[LookupHit]:
         """Return the rows of the case's key, each with an id that no other has.
 
-        A row below the slice is another one than the slice's, also where it has the same row id.
+        A row below the slice is another one than the slice's, also where it has the same row id. An item is of a row
+        since the baseline, where one has its row id.
         """
         copies = case.side(ItemSide.LEDGER)
         read = [copy.item_id for copy in copies if copy.carried is None or copy.is_new_version]
@@ -163,7 +165,12 @@ class RowNames:
         known = {*read, *older}
         older += [item_id for item_id in self.judged.get(case.match_key, ()) if item_id not in known]
         names: dict[int, str] = {}
-        for places, items in ((_IN_SLICE, read), (_BELOW, older), (_NOT_BELOW, [*read, *older])):
+        for places, items in (
+            (_IN_SLICE, read),
+            (_SINCE_THE_BASELINE, older),
+            (_BELOW, older),
+            (_NOT_BELOW, [*read, *older]),
+        ):
             there = [number for number, seen in enumerate(rows) if seen.place in places and number not in names]
             named = set(names.values())
             names |= _of_items(rows, there, [item_id for item_id in items if item_id not in named])

@@ -512,5 +512,21 @@ def test_a_row_that_comes_again_in_another_file_with_another_amount_is_the_one_t
     played = play(
         Config(direction="ledger_to_topic", slice_by="parquet", carrier_mode="at_least"),
         *("window", ("half_trade", 2, 0), "window", *before, ("change", 1, 10)),
+@pytest.mark.parametrize(("again", "told"), [("file_written_twice", ["duplicate_in_ledger"]), ("wait", [])])
+def test_a_row_of_a_file_that_was_written_twice_is_one_too_many_and_its_event_is_not(
+    again: str, told: list[str]
+) -> None:
+    """Both have one row id: the first is older than the books, the second waits for an event behind an open one."""
+    played = play(Config(slice_by="parquet"), ("pay", 0, 3), ("trade", 2, 7), "window", again, "window")
+    assert outstanding(played) == told
+
+
+@pytest.mark.parametrize(("again", "told"), [(("redeliver", 0, 3), ["duplicate_in_ledger"]), (("wait", 0, 3), [])])
+def test_a_row_that_waited_for_its_event_is_one_too_many_beside_one_that_is_older_than_the_books(
+    again: tuple[object, ...], told: list[str]
+) -> None:
+    played = play(
+        Config(carrier_mode="at_least", producer_mode="transactional"),
+        *(("pay", 0, 3), ("trade", 2, 7), "window", again, "window"),
     )
     assert outstanding(played) == told

@@ -171,11 +171,11 @@ def test_a_key_that_stands_twice_in_the_ledger_is_doubled_whoever_has_read_the_f
 
 
 ROW_1, ROW_2, EVENT_11 = "ledger:1", "ledger:2", "topic:billing.payouts:0:11"
-READ, UNREAD = RecordLocation.EARLIER_SLICE, RecordLocation.UNREAD
+READ, UNREAD, OLDER = RecordLocation.EARLIER_SLICE, RecordLocation.UNREAD, RecordLocation.BEFORE_BASELINE
 
 
 @pytest.mark.parametrize("state", [ItemState.OPEN, ItemState.BROKEN], ids=str)
-@pytest.mark.parametrize(("place", "surplus"), [(UNREAD, [ROW_2]), (READ, [])], ids=str)
+@pytest.mark.parametrize(("place", "surplus"), [(UNREAD, [ROW_2]), (OLDER, [ROW_2]), (READ, [])], ids=str)
 def test_a_row_that_comes_for_an_event_is_one_too_many_beside_another_that_nobody_has_read(
     state: ItemState, place: RecordLocation, surplus: list[str]
 ) -> None:
@@ -186,11 +186,12 @@ def test_a_row_that_comes_for_an_event_is_one_too_many_beside_another_that_nobod
     assert len(outcome.matched) == 1 - len(surplus)
 
 
+@pytest.mark.parametrize("place", [UNREAD, OLDER], ids=str)
 @pytest.mark.parametrize(("stands", "surplus"), [(True, [ROW_1]), (False, [])])
 def test_a_row_that_waited_is_one_too_many_beside_another_unless_its_owner_has_replaced_it(
-    stands: bool, surplus: list[str]
+    stands: bool, surplus: list[str], place: RecordLocation
 ) -> None:
-    rows = [seen(LEDGER, UNREAD, 2), *([seen(LEDGER, READ, 1)] if stands else [])]
+    rows = [seen(LEDGER, place, 2), *([seen(LEDGER, READ, 1)] if stands else [])]
     outcome = paired(carried(row(1)), event(11), lookup_hits=rows)
     assert fates(outcome) == dict.fromkeys(surplus, MatchStatus.EXTRA)
 

@@ -175,6 +175,16 @@ def test_one_more_row_than_there_are_items_is_another_one() -> None:
     ]
 
 
+@pytest.mark.parametrize("place", [RecordLocation.EARLIER_SLICE, RecordLocation.UNREAD])
+def test_an_item_is_no_row_from_before_the_baseline_beside_one_since_with_its_row_id(place: RecordLocation) -> None:
+    older = seen(1, RecordLocation.BEFORE_BASELINE)
+    assert names([carried(row(1, "a"))], older, seen(1, place, 78)) == [
+        ("ledger:1#77", RecordLocation.BEFORE_BASELINE),
+        ("ledger:1", place),
+    ]
+    assert names([carried(row(1, "a"))], older) == [("ledger:1", RecordLocation.BEFORE_BASELINE)]
+
+
 @pytest.mark.parametrize("place", [RecordLocation.EARLIER_SLICE, RecordLocation.UNREAD, RecordLocation.BEFORE_BASELINE])
 def test_a_row_below_the_slice_is_no_row_of_the_slice(place: RecordLocation) -> None:
     assert names([row(1, "a")], seen(1, place)) == [("ledger:1#77", place)]
