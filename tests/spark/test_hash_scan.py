@@ -27,6 +27,8 @@ from tallystick_spark.matching.hash_scan import (
 )
 from tallystick_spark.readers.ledger_frame import LEDGER_ROWS, RowsById
 from tests.spark.match_frames import EVENTS, LEGS, PAYMENTS, ROWS, Event, LedgerRow, event, frames, row
+from tests.unit.builders import event as copy_of_event
+from tests.unit.builders import row as copy_of_row
 
 ONE_LEG = {"payment": PAYMENTS}
 PLANTED_EVENTS = (
@@ -233,8 +235,8 @@ def test_a_row_that_is_gone_at_the_second_look_fails_the_attempt(spark: SparkSes
 
 def test_two_keys_of_one_hash_are_told_apart_at_home() -> None:
     """Were all hashes the same, everything would come home, and nothing be called wrong that is not."""
-    events = [{"match_key": f"key {n}", "amount_minor": 1, "currency": "EUR"} for n in range(6)]
-    rows = [{"match_key": f"key {n}", "amount_minor": 1, "currency": "EUR"} for n in range(1, 7)]
+    events = [copy_of_event(n, f"key {n}") for n in range(6)]
+    rows = [copy_of_row(n, f"key {n}") for n in range(1, 7)]
     exceptional = _exceptional(events, rows, ONE_LEG, frozenset())
     assert exceptional == ([events[0]], [rows[-1]])
 
