@@ -530,3 +530,17 @@ def test_a_row_that_waited_for_its_event_is_one_too_many_beside_one_that_is_olde
         *(("pay", 0, 3), ("trade", 2, 7), "window", again, "window"),
     )
     assert outstanding(played) == told
+
+
+@pytest.mark.parametrize(
+    ("later", "told"),
+    [pytest.param("wait", 1, id="both written anew"), pytest.param("redeliver", 2, id="and a third beside them")],
+)
+def test_of_two_rows_that_are_written_anew_one_was_called_one_too_many_already(later: str, told: int) -> None:
+    """The other one was called so too, and stayed so once the first had been taken back."""
+    played = play(
+        Config(producer_mode="transactional", carrier_mode="at_most", posts="column"),
+        *("window", ("half_trade", 1, 7), "window", "window", ("plan_and_act", 2, 6), ("trade", 4, 11), "window"),
+        *(("rewrite", 5, 1), (later, 0, 0), "window"),
+    )
+    assert sum(one.startswith("duplicate_in_ledger") for one in outstanding(played)) == told

@@ -274,6 +274,22 @@ def test_of_rows_written_anew_beside_the_one_that_repeats_them_in_one_run_the_fi
     for surplus, first in ((["ledger:2"], MatchStatus.UNDECIDABLE), ([], MatchStatus.EXTRA)):
         outcome = pair_key(replace(case, surplus_rows=frozenset(surplus)), direction=T2L, deadlines=moved)
         assert fates(outcome) == {"ledger:1": first, "ledger:3": MatchStatus.EXTRA}
+@pytest.mark.parametrize("state", [ItemState.BROKEN, ItemState.WRITTEN_OFF])
+def test_of_two_rows_written_anew_the_one_that_no_run_called_one_too_many_is_the_event_s(state: ItemState) -> None:
+    """Found by the simulated world: each of them was a duplicate then, and a repair took back one alone."""
+    known = item_of(row(2), state, reason="duplicate_in_ledger", pairable=False)
+    judged = replace(row(2), carried=known, is_new_version=True)
+    of_then = [seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 5)]
+
+    def surplus(*copies: Entry) -> list[str]:
+        outcome = pair_key(
+            case_of(*copies, lookup_hits=of_then), direction=T2L, deadlines=deadlines_of(rows_may_be_older=True)
+        )
+        return [item_id for item_id, fate in fates(outcome).items() if fate is MatchStatus.EXTRA]
+
+    assert surplus(row(1), judged) == surplus(judged, row(1)) == []
+    assert surplus(row(1), row(2)) == ["ledger:2"]
+    assert surplus(row(1), judged, row(3)) == ["ledger:3"]
 
 
 def test_an_event_that_waited_does_not_repeat_itself_because_its_row_lies_where_no_run_read_it() -> None:
