@@ -122,7 +122,7 @@ def pair_several(
             residues += _judge_origin(case, copy, partner.get(copy.item_id), copy.item_id in extras, origins, deadlines)
     for copy in followers:
         if copy.item_id not in partner and not _is_judged(copy):
-            unjudged = (other for other in followers if other.item_id not in case.surplus_rows)
+            unjudged = (it for it in followers if it.item_id not in case.surplus_rows and not _is_surplus(it))
             first = next((other for other in followers if other.item_id in partner), next(unjudged, followers[0]))
             residues.append(_judge_follower(case, copy, key_was_paired, first, deadlines))
     residues = [_in_its_words(_judge_route(residue, legs), direction) for residue in residues]

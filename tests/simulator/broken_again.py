@@ -104,8 +104,8 @@ BROKEN: tuple[Broken, ...] = (
         (
             Edit(
                 "spark_apps/tallystick_spark/matching/hash_scan.py",
-                "if at(one) in of_keys],\n",
-                "if at(one) in of_keys and 'canary' not in one['match_key']],\n",
+                "if of_keys is None or _place(event) in of_keys:\n",
+                "if (of_keys is None or _place(event) in of_keys) and 'canary' not in event['match_key']:\n",
             ),
         ),
     ),

@@ -512,6 +512,10 @@ def test_a_row_that_comes_again_in_another_file_with_another_amount_is_the_one_t
     played = play(
         Config(direction="ledger_to_topic", slice_by="parquet", carrier_mode="at_least"),
         *("window", ("half_trade", 2, 0), "window", *before, ("change", 1, 10)),
+    )
+    assert outstanding(played) == told
+
+
 @pytest.mark.parametrize(("again", "told"), [("file_written_twice", ["duplicate_in_ledger"]), ("wait", [])])
 def test_a_row_of_a_file_that_was_written_twice_is_one_too_many_and_its_event_is_not(
     again: str, told: list[str]

@@ -274,6 +274,8 @@ def test_of_rows_written_anew_beside_the_one_that_repeats_them_in_one_run_the_fi
     for surplus, first in ((["ledger:2"], MatchStatus.UNDECIDABLE), ([], MatchStatus.EXTRA)):
         outcome = pair_key(replace(case, surplus_rows=frozenset(surplus)), direction=T2L, deadlines=moved)
         assert fates(outcome) == {"ledger:1": first, "ledger:3": MatchStatus.EXTRA}
+
+
 @pytest.mark.parametrize("state", [ItemState.BROKEN, ItemState.WRITTEN_OFF])
 def test_of_two_rows_written_anew_the_one_that_no_run_called_one_too_many_is_the_event_s(state: ItemState) -> None:
     """Found by the simulated world: each of them was a duplicate then, and a repair took back one alone."""
