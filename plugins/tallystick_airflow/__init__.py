@@ -6,9 +6,5 @@ and PostgreSQL's clients, the report) is imported inside the methods that run, n
 
 import logging
 
-for _client in (
-    "kafka",
-    "alembic",
-    "great_expectations",
-):  # at INFO they write thirty lines for each of ours
+for _client in ("kafka", "alembic", "great_expectations"):  # at INFO they write thirty lines for each of ours
     logging.getLogger(_client).setLevel(logging.WARNING)
