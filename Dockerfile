@@ -14,21 +14,19 @@ COPY --chown=airflow:0 requirements/ requirements/
 RUN pip install --no-cache-dir --require-hashes -r requirements/uv.lock \
     && pip install --no-cache-dir --require-hashes --no-build-isolation -r requirements/runtime.lock
 
-COPY --chown=airflow:0 setup/ setup/
-RUN python setup/jars.py fetch /opt/tallystick/jars spark
-
 COPY --chown=airflow:0 pyproject.toml LICENSE ./
 COPY --chown=airflow:0 tallystick/ tallystick/
 COPY --chown=airflow:0 spark_apps/ spark_apps/
 COPY --chown=airflow:0 expectations/ expectations/
 COPY --chown=airflow:0 plugins/ plugins/
-RUN pip install --no-cache-dir --no-deps --no-build-isolation .
+RUN pip install --no-cache-dir --no-deps --no-build-isolation . \
+    && tallystick jars fetch /opt/tallystick/jars
 
 COPY --chown=airflow:0 dags/ dags/
 ENV AIRFLOW__CORE__DAGS_FOLDER=/opt/tallystick/dags \
     AIRFLOW__CORE__PLUGINS_FOLDER=/opt/tallystick/plugins \
     TALLYSTICK_CONTRACTS_DIR=/opt/tallystick/dags/contracts \
-    TALLYSTICK_JARS_DIR=/opt/tallystick/jars/spark \
+    TALLYSTICK_JARS_DIR=/opt/tallystick/jars \
     TALLYSTICK_ARTIFACTS_DIR=/opt/tallystick/artifacts
 RUN mkdir -p /opt/tallystick/artifacts
 WORKDIR /opt/airflow

@@ -25,6 +25,7 @@ from machine import Machine, find_problems, look_at
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 JARS = ROOT / ".jars"
+SPARK_JARS = ROOT / "tallystick" / "spark" / "jars.lock"
 PYTHON = VENV / "bin" / "python"
 LOCKS = ROOT / "requirements"
 COMPILED = ROOT / "tallystick" / "kafka_log" / "_simple_events.c"
@@ -86,12 +87,12 @@ def plan(machine: Machine) -> list[Step]:
     packages = fingerprint(installer, LOCKS / "dev.lock")
     folders = [folder for folder in PROJECT_FOLDERS if (ROOT / folder).is_dir()]
     project = fingerprint(packages, ROOT / "pyproject.toml", COMPILED, *folders)
-    jars = fingerprint(machine.java_said, LOCKS / "jars.lock")
+    jars = fingerprint(machine.java_said, LOCKS / "jars.lock", SPARK_JARS)
     return [
         Step("virtual environment and installer", stamps / "installer", installer, lambda: make_installer(machine)),
         Step("packages of requirements/dev.lock", stamps / "packages", packages, make_packages),
         Step("Tallystick itself, editable", stamps / "project", project, make_project),
-        Step("jars of requirements/jars.lock", JARS / ".stamp", jars, make_jars),
+        Step("jars of both jars.lock", JARS / ".stamp", jars, make_jars),
     ]
 
 
@@ -115,7 +116,7 @@ def make_archive_if_it_can_be(machine: Machine) -> None:
     """
     (pyspark_jars,) = VENV.glob("lib/python*/site-packages/pyspark/jars")
     archive = JARS / "spark.jsa"
-    key = fingerprint(machine.java_said, describe_jars(pyspark_jars), LOCKS / "jars.lock", APP)
+    key = fingerprint(machine.java_said, describe_jars(pyspark_jars), SPARK_JARS, APP)
     jars = sorted((JARS / "spark").glob("*.jar"))
 
     def make() -> None:
@@ -151,7 +152,7 @@ def make_project() -> None:
 
 
 def make_jars() -> None:
-    """Fetch what jars.lock names."""
+    """Fetch what the two locks of jars name."""
     run(str(PYTHON), str(ROOT / "setup" / "jars.py"), "fetch", str(JARS))
 
 

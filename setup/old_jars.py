@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import sys
 
-from jars import ROOT, fetch, ivy_of, lock, lock_text, read_lock, site_packages_of_pyspark
-from machine import SetupRefused
+from jars import ROOT, fetch, lock, lock_text
+
+from tallystick.spark.jars import JarsRefused, read_lock
 
 FOLDER = ROOT / ".jars" / "old"
 OLD_IN = ROOT / "requirements" / "old_jars.in"
@@ -21,15 +22,13 @@ OLD_LOCK = ROOT / "requirements" / "old_jars.lock"
 def main(arguments: list[str]) -> int:
     """Fetch or lock; 2 means refused."""
     try:
-        ivy = ivy_of(site_packages_of_pyspark())
         if arguments == ["lock"]:
-            locked = lock(OLD_IN, ivy=ivy)
+            locked = lock(OLD_IN)
             OLD_LOCK.write_text(lock_text(OLD_IN, locked))
             print(f"requirements/old_jars.lock: {len(locked)} jars")
         else:
-            locked = read_lock(OLD_LOCK)
-            fetch(FOLDER, ivy=ivy, locked=locked, configurations={jar.configuration for jar in locked})
-    except SetupRefused as refused:
+            fetch(FOLDER, read_lock(OLD_LOCK))
+    except JarsRefused as refused:
         print(f"setup: {refused}", file=sys.stderr)
         return 2
     return 0

@@ -14,7 +14,7 @@ from cyclonedx.model.bom import Bom
 from cyclonedx.model.component import Component, ComponentScope, ComponentType
 from cyclonedx.output import make_outputter
 from cyclonedx.schema import OutputFormat, SchemaVersion
-from jars import read_lock
+from jars import read_locks
 from packageurl import PackageURL
 from pin_images import FILES, images_of
 
@@ -26,7 +26,7 @@ def make_sbom(root: Path) -> Bom:
     """List everything that the locks of this checkout name."""
     version = re.search(r'^version = "(.+)"$', (root / "pyproject.toml").read_text(), flags=re.MULTILINE)
     assert version is not None
-    bom = Bom(components=[*_packages(root), *_jars(root), *_images(root)])
+    bom = Bom(components=[*_packages(root), *_jars(), *_images(root)])
     whole = Component(name="tallystick", version=version[1], type=ComponentType.APPLICATION, bom_ref="tallystick")
     bom.metadata.component = whole
     bom.register_dependency(whole, bom.components)
@@ -54,7 +54,7 @@ def _pins(lock: Path) -> set[tuple[str, str]]:
     return set(re.findall(r"^([a-z0-9_.-]+)==([^\s;]+)", lock.read_text(), flags=re.MULTILINE))
 
 
-def _jars(root: Path) -> list[Component]:
+def _jars() -> list[Component]:
     return [
         Component(
             group=jar.coordinates[0],
@@ -66,7 +66,7 @@ def _jars(root: Path) -> list[Component]:
             scope=ComponentScope.REQUIRED if jar.configuration == "spark" else ComponentScope.EXCLUDED,
             hashes=[HashType(alg=HashAlgorithm.SHA_256, content=jar.sha256)],
         )
-        for jar in read_lock(root / "requirements" / "jars.lock")
+        for jar in read_locks()
     ]
 
 

@@ -14,6 +14,7 @@ from tallystick.cli.commands.cluster import check_config, count_offsets, show_gr
 from tallystick.cli.commands.compensation import compensation_commands
 from tallystick.cli.commands.contract import contract_commands
 from tallystick.cli.commands.cut import cut_commands
+from tallystick.cli.commands.jars import jars_commands
 from tallystick.cli.commands.metrics import metrics_commands
 from tallystick.cli.commands.run import run_contract
 from tallystick.cli.commands.runs import show_run, show_runs, watch_runs, write_run_report
@@ -54,6 +55,7 @@ app.add_typer(store_commands, name="store")
 app.add_typer(compensation_commands, name="compensation")
 app.add_typer(metrics_commands, name="metrics")
 app.add_typer(spark_commands, name="spark")
+app.add_typer(jars_commands, name="jars")
 
 
 def _show_version(wanted: bool) -> None:

@@ -21,6 +21,7 @@ from tallystick.alerting.alert import AlertAction
 from tallystick.alerting.alert_json import SCHEMA_VERSION
 from tallystick.compensation.plan import RepairKind
 from tallystick.contract.alerts import Severity
+from tallystick.contract.contract import Contract
 from tallystick.documents.plan import SCHEMA_VERSION as PLAN_VERSION
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.open_item import ItemState
@@ -381,6 +382,7 @@ class PlanDocument(_Document):
 SCHEMAS: Mapping[str, type[BaseModel]] = {
     f"alert.v{SCHEMA_VERSION}.json": AlertDocument,
     "break.v1.json": BreakDocument,
+    "contract.v1.json": Contract,
     f"plan.v{PLAN_VERSION}.json": PlanDocument,
     "run.v1.json": RunDocument,
     "story.v1.json": StoryDocument,

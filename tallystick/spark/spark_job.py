@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from tallystick.host.private_files import private_file, private_folder
 from tallystick.model.errors import TallystickError
+from tallystick.spark.jars import has_kafka_source
 
 _APP = "tallystick_spark.reconcile_app"
 _SECONDS_TO_STOP = 10
@@ -77,8 +78,7 @@ def submit_with(settings: Mapping[str, str], environment: Mapping[str, str], *op
         *options,
         "--master",
         environment.get("TALLYSTICK_SPARK_MASTER") or "local[*]",
-        "--jars",
-        ",".join(str(jar) for jar in find_jars(environment)),
+        *(["--jars", ",".join(str(jar) for jar in jars)] if (jars := find_jars(environment)) else []),
         *(part for name, value in sorted(settings.items()) for part in ("--conf", f"{name}={value}")),
     ]
 
@@ -218,11 +218,26 @@ def find_app() -> Path:
 
 
 def find_jars(environment: Mapping[str, str]) -> list[Path]:
-    """The jars of TALLYSTICK_JARS_DIR, default .jars/spark. Raises SparkNotReady."""
-    folder = Path(environment.get("TALLYSTICK_JARS_DIR") or ".jars/spark")
+    """Return the jars to hand to Spark: those of TALLYSTICK_JARS_DIR, default .jars/spark. Raises SparkNotReady.
+
+    None, where Spark has its Kafka source from elsewhere: TALLYSTICK_SPARK_CONF names spark.jars or
+    spark.jars.packages, or the folder jars of SPARK_HOME or pyspark holds it.
+    """
+    named = environment.get("TALLYSTICK_JARS_DIR")
+    folder = Path(named or ".jars/spark")
     jars = sorted(folder.glob("*.jar"))
-    if not jars:
+    if not jars and (named or not _spark_has_jars(environment)):
         raise SparkNotReady(
-            f"TALLYSTICK_JARS_DIR: {folder} has no jars; expected Spark's Kafka and PostgreSQL jars there (make setup)"
+            f"TALLYSTICK_JARS_DIR: {folder} has no jars; expected Spark's Kafka and PostgreSQL jars there: fetch them "
+            f"with `tallystick jars fetch {folder}`, or let TALLYSTICK_SPARK_CONF name them as spark.jars.packages"
         )
     return jars
+
+
+def _spark_has_jars(environment: Mapping[str, str]) -> bool:
+    if {"spark.jars", "spark.jars.packages"} & _own_settings(environment).keys():
+        return True
+    home = environment.get("SPARK_HOME")
+    spec = None if home else find_spec("pyspark")
+    folder = Path(home) if home else Path(spec.origin).parent if spec and spec.origin else None
+    return folder is not None and has_kafka_source(folder / "jars")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from jars import read_lock
+from jars import read_locks
 
 ROOT = Path(__file__).parents[2]
 COMPOSE_TEXT = (ROOT / "docker-compose.yml").read_text()
@@ -37,7 +37,7 @@ def locked_version(package: str) -> str:
 
 
 def broker_version() -> str:
-    jars = read_lock(ROOT / "requirements" / "jars.lock")
+    jars = read_locks()
     (version,) = {version for _, artifact, version in (jar.coordinates for jar in jars) if artifact == "kafka_2.13"}
     return version
 

@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "docs": set(),  # an example is copied to where nothing of ours may lie beside it
     "lab": {"lab"},
     "bench": {"bench", "lab", "tallystick_spark", "tallystick"},
-    "setup": {"bootstrap", "class_archive", "jars", "machine"},
+    "setup": {"bootstrap", "class_archive", "jars", "machine", "tallystick"},
     "tests": {
         "tallystick",
         "tallystick_spark",

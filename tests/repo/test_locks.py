@@ -4,10 +4,13 @@ import re
 from pathlib import Path
 
 import pytest
-from jars import read_lock, read_wanted
+from jars import read_locks, read_wanted
+
+from tallystick.spark.jars import read_lock, spark_jars
 
 REQUIREMENTS = Path(__file__).parents[2] / "requirements"
-JAR_LISTS = ["jars", "old_jars"]
+JAR_LOCKS = {"jars": read_locks, "old_jars": lambda: read_lock(REQUIREMENTS / "old_jars.lock")}
+JAR_LISTS = list(JAR_LOCKS)
 PYTHON_LOCKS = ["uv.lock", "dev.lock", "runtime.lock", "docs.lock", "fuzz.lock", "mutants.lock"]
 
 
@@ -52,13 +55,14 @@ def test_both_owners_of_the_pyspark_folder_are_one_version() -> None:
 
 
 def test_the_spark_kafka_jar_is_of_the_installed_spark() -> None:
-    (version,) = [version for _, artifact, version in spark_jars() if artifact.startswith("spark-sql-kafka")]
+    artifacts = {jar.coordinates[1]: jar.coordinates[2] for jar in spark_jars()}
+    (version,) = [version for artifact, version in artifacts.items() if artifact.startswith("spark-sql-kafka")]
     assert version == pins("runtime.lock")["pyspark"]
 
 
 @pytest.mark.parametrize("listed", JAR_LISTS)
 def test_every_listed_jar_is_locked_and_no_spark_jar_came_along(listed: str) -> None:
-    locked = {(jar.configuration, jar.coordinates) for jar in read_lock(REQUIREMENTS / f"{listed}.lock")}
+    locked = {(jar.configuration, jar.coordinates) for jar in JAR_LOCKS[listed]()}
     wanted = {(jar.configuration, jar.coordinates) for jar in read_wanted(REQUIREMENTS / f"{listed}.in")}
     assert wanted - locked == set()
     assert {jar for jar in locked - wanted if jar[0] == "spark"} == set()
@@ -66,15 +70,16 @@ def test_every_listed_jar_is_locked_and_no_spark_jar_came_along(listed: str) -> 
 
 @pytest.mark.parametrize("listed", JAR_LISTS)
 def test_no_configuration_holds_two_versions_of_one_jar(listed: str) -> None:
-    names = [(jar.configuration, jar.coordinates[:2]) for jar in read_lock(REQUIREMENTS / f"{listed}.lock")]
+    names = [(jar.configuration, jar.coordinates[:2]) for jar in JAR_LOCKS[listed]()]
     assert sorted(set(names)) == sorted(names)
 
 
 def test_what_runs_and_what_is_old_lie_in_no_folder_together() -> None:
     """Setup fetches the first list into .jars; the second is fetched by `make natural` alone."""
-    folders = [{jar.configuration for jar in read_lock(REQUIREMENTS / f"{listed}.lock")} for listed in JAR_LISTS]
+    folders = [{jar.configuration for jar in JAR_LOCKS[listed]()} for listed in JAR_LISTS]
     assert folders[0] & folders[1] == set()
 
 
-def spark_jars() -> list[tuple[str, str, str]]:
-    return [jar.coordinates for jar in read_lock(REQUIREMENTS / "jars.lock") if jar.configuration == "spark"]
+def test_a_user_fetches_sparks_jars_alone() -> None:
+    assert {jar.configuration for jar in spark_jars()} == {"spark"}
+    assert "spark" not in {jar.configuration for jar in read_lock(REQUIREMENTS / "jars.lock")}

@@ -31,7 +31,7 @@ def faults(text: str) -> list[str]:
 
 def commands_in(text: str) -> list[str]:
     """The words after each `tallystick` that stands in code."""
-    return re.findall(r"`tallystick ((?:alert |compensation |contract |cut |store )?[a-z-]+)", text)
+    return re.findall(r"`tallystick ((?:alert |compensation |contract |cut |jars |store )?[a-z-]+)", text)
 
 
 def _commands() -> set[str]:

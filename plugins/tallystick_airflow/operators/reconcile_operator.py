@@ -106,7 +106,7 @@ class ReconcileOperator(SparkSubmitOperator):
     def _submit(self, context: Context) -> None:
         try:
             self.conf = spark_settings(os.environ, java_options=_QUIET_LOG)
-            self.jars = ",".join(str(jar) for jar in find_jars(os.environ))
+            self.jars = ",".join(str(jar) for jar in find_jars(os.environ)) or None
         except SparkNotReady as fault:
             raise AirflowFailException(str(fault)) from None
         super().execute(context)

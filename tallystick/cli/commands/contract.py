@@ -1,4 +1,4 @@
-"""`tallystick contract`: check contracts, and compare a changed one with what is stored."""
+"""`tallystick contract`: check contracts, compare a changed one with what is stored, and print their schema."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +11,8 @@ from tallystick.contract.contract import Contract, ContractRefused, load_contrac
 from tallystick.model.verdict import ExitCode
 
 contract_commands = typer.Typer(
-    no_args_is_help=True, help="Check contract files, and compare a changed one with what is stored."
+    no_args_is_help=True,
+    help="Check contract files, compare a changed one with what is stored, print their schema.",
 )
 
 
@@ -65,6 +66,21 @@ def _contract_document(contract: Contract) -> dict[str, object]:
         "schedule": contract.schedule,
         "fingerprint": contract.fingerprint,
     }
+
+
+@contract_commands.command("schema")
+def print_contract_schema() -> None:
+    """Print the JSON Schema of a contract, by which an editor completes and explains its fields.
+
+    Editors with the YAML language server read it when the contract's first line names the file:
+    `# yaml-language-server: $schema=contract.schema.json`. The schema knows single fields; which of them go together,
+    `tallystick contract check` knows.
+
+    Example: `tallystick contract schema > contract.schema.json`
+    """
+    from tallystick.documents.schema import schema_text
+
+    typer.echo(schema_text("contract.v1.json"), nl=False)
 
 
 @contract_commands.command("diff")

@@ -7,6 +7,9 @@ from tallystick.cli.app import app
 COMMANDS = [
     ("contract", "check"),
     ("contract", "diff"),
+    ("contract", "schema"),
+    ("jars", "fetch"),
+    ("jars", "list"),
     ("spark", "start"),
     ("spark", "status"),
     ("spark", "stop"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cyclonedx.output import make_outputter
 from cyclonedx.schema import OutputFormat, SchemaVersion
-from jars import read_lock
+from jars import read_locks
 from sbom import make_sbom
 
 ROOT = Path(__file__).parents[3]
@@ -31,9 +31,7 @@ def test_every_locked_package_is_in_it(components: dict[str, dict], lock: str) -
 
 
 def test_every_jar_is_in_it_with_the_hash_of_the_lock(components: dict[str, dict]) -> None:
-    jars = {
-        f"pkg:maven/{'/'.join(jar.coordinates[:2])}@{jar.coordinates[2]}": jar for jar in read_lock(LOCKS / "jars.lock")
-    }
+    jars = {f"pkg:maven/{'/'.join(jar.coordinates[:2])}@{jar.coordinates[2]}": jar for jar in read_locks()}
     assert jars
     assert {purl: components[purl]["hashes"][0]["content"] for purl in jars} == {
         purl: jar.sha256 for purl, jar in jars.items()

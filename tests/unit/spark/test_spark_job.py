@@ -1,5 +1,6 @@
 """The Spark app as a child: its steps are heard, its secrets stay out of argv, and it never outlives us."""
 
+import json
 import os
 import signal
 import subprocess
@@ -174,6 +175,27 @@ def test_argv_names_app_cut_and_jars_and_no_secret(jars: Path) -> None:
     assert argv[-5:-4][0].endswith("spark_apps/tallystick_spark/reconcile_app.py")
     assert argv[-4:] == ["--contract", "billing.yaml", "--cut", "7"]
     assert "hunter2" not in " ".join(argv)
+
+
+@pytest.mark.parametrize("setting", ["spark.jars", "spark.jars.packages"])
+def test_jars_that_the_settings_name_need_not_be_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    environment = {"TALLYSTICK_SPARK_CONF": json.dumps({setting: "somewhere"})}
+    argv = submit_argv([(CONTRACT, 7)], reread=False, environment=environment)
+    assert "--jars" not in argv
+    assert f"{setting}=somewhere" in argv
+
+
+def test_jars_that_spark_has_itself_need_not_be_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    environment = {"SPARK_HOME": str(tmp_path)}
+    with pytest.raises(SparkNotReady, match=r"tallystick jars fetch \.jars/spark"):
+        submit_argv([(CONTRACT, 7)], reread=False, environment=environment)
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "spark-sql-kafka-0-10_2.13-4.1.3.jar").touch()
+    assert "--jars" not in submit_argv([(CONTRACT, 7)], reread=False, environment=environment)
 
 
 def test_argv_is_understood_by_the_app_itself(jars: Path) -> None:

@@ -3,8 +3,14 @@
 import json
 from pathlib import Path
 
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+
 from tallystick.contract.contract import Contract
+from tallystick.contract.yaml_file import read_mapping
 from tests.unit.cli.command_line import run
+
+REPOSITORY = Path(__file__).parents[4]
 
 
 def test_good_contracts_are_listed(contract_file: Path) -> None:
@@ -52,3 +58,17 @@ def test_a_diff_asks_for_the_store_too(contract_file: Path) -> None:
     result = run("contract", "diff", str(contract_file))
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("the verdict store is not named")
+
+
+def test_the_schema_that_is_printed_takes_the_samples_and_refuses_a_misspelt_field() -> None:
+    printed = run("contract", "schema")
+    assert printed.exit_code == 0
+    check = Draft202012Validator(json.loads(printed.stdout))
+    samples = sorted((REPOSITORY / "dags" / "contracts").glob("*.yaml"))
+    assert samples
+    for sample in samples:
+        document = json.loads(json.dumps(read_mapping(sample), default=str))
+        assert list(check.iter_errors(document)) == []
+        fault = best_match(check.iter_errors({**document, "currencycase": "ignored"}))
+        assert fault is not None
+        assert "'currencycase' was unexpected" in fault.message
