@@ -14,6 +14,7 @@ from tallystick.cli.commands.cluster import check_config, count_offsets, show_gr
 from tallystick.cli.commands.compensation import compensation_commands
 from tallystick.cli.commands.contract import contract_commands
 from tallystick.cli.commands.cut import cut_commands
+from tallystick.cli.commands.init import write_first_contract
 from tallystick.cli.commands.jars import jars_commands
 from tallystick.cli.commands.metrics import metrics_commands
 from tallystick.cli.commands.run import run_contract
@@ -38,6 +39,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("init")(write_first_contract)
 app.command("run")(run_contract)
 app.command("runs")(show_runs)
 app.command("show")(show_run)

@@ -23,6 +23,7 @@ from tallystick.model.census_values import PartitionCensus
 from tallystick.model.findings import Break, largest_first, money_at_stake
 from tallystick.model.stored_run import RunSummary, StoredRun
 from tallystick.model.verdict import Verdict
+from tallystick.proposal.fields import Proposal
 from tallystick.report.break_story import Story, amount_of
 from tallystick.report.log_excerpt import LogStrip, strip_of
 from tallystick.store.runs.contract_store import NewestContract
@@ -61,6 +62,18 @@ def print_contracts(contracts: Sequence[Contract]) -> None:
             contract.fingerprint[:12],
         )
     _print_rows(table)
+
+
+def print_proposal(proposal: Proposal) -> None:
+    """Print which key pairs with which column and why, and what is missing, on stderr."""
+    table = Rows("field", "event", "ledger", "why")
+    for pairing in proposal.pairings:
+        table.add_row(pairing.role, pairing.key, pairing.column, pairing.why)
+    if proposal.pairings:
+        _print_rows(table)
+    errors = console(stderr=True)
+    for sentence in (*proposal.remarks, *proposal.missing):
+        errors.print(sentence)
 
 
 def print_contract_changes(

@@ -101,20 +101,27 @@ def open_jdbc_ledger(
 
     Raises LedgerUnreachable.
     """
+    with open_jdbc_connection(settings) as connection:
+        yield JdbcLedger(
+            connection=connection,
+            settings=settings,
+            ledger=ledger,
+            read_before=read_before,
+            sum_before=sum_before,
+            scattered_before=scattered_before,
+            now=now,
+        )
+
+
+@contextmanager
+def open_jdbc_connection(settings: JdbcSettings) -> Iterator[Connection]:
+    """Open a session that refuses writes where we know how to ask for that. Raises LedgerUnreachable."""
     engine = create_engine(settings.url, poolclass=NullPool, isolation_level="AUTOCOMMIT", hide_parameters=True)
     try:
         with engine.connect() as connection:
             if read_only := _READ_ONLY.get(connection.dialect.name):
                 connection.exec_driver_sql(read_only)
-            yield JdbcLedger(
-                connection=connection,
-                settings=settings,
-                ledger=ledger,
-                read_before=read_before,
-                sum_before=sum_before,
-                scattered_before=scattered_before,
-                now=now,
-            )
+            yield connection
     except OperationalError as error:
         raise LedgerUnreachable(f"ledger: {_said(error)}{what_to_do(str(error.orig))}") from None
 

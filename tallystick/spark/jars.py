@@ -56,19 +56,19 @@ class LockedJar:
 
     @property
     def file_name(self) -> str:
-        """As a Maven repository names it, without classifier."""
+        """The name that a Maven repository gives it, without classifier."""
         _, artifact, version = self.coordinates
         return f"{artifact}-{version}.jar"
 
     @property
     def line(self) -> str:
-        """As it stands in the lock."""
+        """The text of the lock."""
         return f"{self.configuration} {':'.join(self.coordinates)} {self.sha256}"
 
 
 @dataclass(frozen=True)
 class FetchedJars:
-    """What a fetch changed in its folder: file names."""
+    """The names of files that a fetch changed in its folder."""
 
     downloaded: tuple[str, ...]
     removed: tuple[str, ...]
@@ -214,7 +214,7 @@ def refuse_other_spark(jars: Sequence[LockedJar], installed: str) -> None:
 
 
 def has_kafka_source(folder: Path) -> bool:
-    """Does a Spark find its Kafka source in this folder of jars by itself?"""
+    """Return whether a Spark finds its Kafka source in this folder of jars by itself."""
     return any(folder.glob(f"{_KAFKA_SOURCE}*.jar"))
 
 

@@ -49,7 +49,7 @@ PACKAGE_LAYERS = (
     ("contract",),
     ("kafka_log", "alerting", "spark"),
     ("kafka_cluster", "ledger"),
-    ("matching",),
+    ("matching", "proposal"),
     ("anomalies", "compensation"),
     ("judging", "store"),
     ("report", "metrics"),

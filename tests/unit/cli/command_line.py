@@ -8,6 +8,7 @@ COMMANDS = [
     ("contract", "check"),
     ("contract", "diff"),
     ("contract", "schema"),
+    ("init",),
     ("jars", "fetch"),
     ("jars", "list"),
     ("spark", "start"),

@@ -1,0 +1,58 @@
+"""Writes a proposal as the YAML of a contract, with why behind each line."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from tallystick.proposal.catalogue_choices import Choice
+from tallystick.proposal.fields import Proposal
+from tallystick.proposal.samples import ColumnKind, TableSample, TopicSample
+
+_OVERLAP = {ColumnKind.INTEGER: 1000, ColumnKind.TIME: 300}
+"""Values of an integer, seconds of a timestamp."""
+
+
+def contract_text(
+    proposal: Proposal,
+    topics: Sequence[TopicSample],
+    table: TableSample,
+    *,
+    name: str,
+    connections: Mapping[str, str],
+    now: datetime,
+) -> str:
+    """Return the YAML. connections: the ids of `kafka` and `ledger`. Only for a proposal that misses nothing."""
+    environment = Environment(
+        loader=PackageLoader("tallystick.proposal", "."),
+        undefined=StrictUndefined,
+        autoescape=False,  # YAML; names were held against the contract's patterns, other texts are quoted as JSON
+        keep_trailing_newline=True,
+    )
+    return environment.get_template("contract.yaml.jinja2").render(
+        proposal=proposal,
+        table=table,
+        name=name,
+        owner=name,
+        file=f"{name}.yaml",
+        legs=_legs(proposal, topics),
+        overlap=_overlap(proposal, table),
+        start_date=now.astimezone(UTC).replace(minute=0, second=0, microsecond=0).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        why=_why,
+        **connections,
+    )
+
+
+def _why(choice: Choice) -> str:
+    return f"  # {choice.why}" if choice.why else ""
+
+
+def _legs(proposal: Proposal, topics: Sequence[TopicSample]) -> dict[str, str]:
+    """Each topic by the word that its events have for a leg; every event of a sample has the same one."""
+    (key,) = [pairing.key for pairing in proposal.pairings if pairing.role == "leg"]
+    return {str(next(event[key] for event in topic.events if key in event)): topic.topic for topic in topics}
+
+
+def _overlap(proposal: Proposal, table: TableSample) -> int:
+    kinds = {column.name: column.kind for column in table.columns}
+    return _OVERLAP[kinds[proposal.order_by.value]] if proposal.order_by else 0
