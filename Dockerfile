@@ -14,7 +14,7 @@ COPY --chown=airflow:0 requirements/ requirements/
 RUN pip install --no-cache-dir --require-hashes -r requirements/uv.lock \
     && pip install --no-cache-dir --require-hashes --no-build-isolation -r requirements/runtime.lock
 
-COPY --chown=airflow:0 pyproject.toml LICENSE ./
+COPY --chown=airflow:0 pyproject.toml LICENSE README.md ./
 COPY --chown=airflow:0 tallystick/ tallystick/
 COPY --chown=airflow:0 spark_apps/ spark_apps/
 COPY --chown=airflow:0 expectations/ expectations/

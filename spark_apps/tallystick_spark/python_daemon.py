@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.machinery import PathFinder
+from importlib.util import find_spec
 from pathlib import Path
 
 _TASKS = (
@@ -20,15 +21,18 @@ _TASKS = (
     "tallystick_spark.readers.log_reader",
     "tallystick_spark.readers.postgres_rows",
     "pandas",
+    "adbc_driver_postgresql",
+    "adbc_driver_manager",
 )
-"""The modules that tasks import. pandas: `keyed_hash` imports it when it hashes first."""
+"""The modules that tasks import. pandas: `keyed_hash` imports it when it hashes first; adbc is of another extra."""
 
 
 def main() -> None:
     sys.path[:] = without_archives(sys.path)
     sys.path_importer_cache.clear()
     for name in _TASKS:
-        import_module(name)
+        if find_spec(name):
+            import_module(name)
     gc.freeze()
     import_module("pyspark.daemon").manager()
 

@@ -20,6 +20,7 @@ from tallystick.anomalies.notices.timestamp_skew import possible_ms
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import EventFields
+from tallystick.host.extras import require
 from tallystick.judging.canaries import canary_events, canary_rows
 from tallystick.kafka_log.offset_census import OnProgress
 from tallystick.ledger.input_topics import input_kafka
@@ -270,6 +271,7 @@ def _scan_log(
     )
     rows: LedgerSource
     if sides.queries and sides.snapshot is not None:
+        require("adbc_driver_postgresql")
         rows = PostgresRows(
             spark=spark,
             address=scan_address(asked.connections.ledger_dsn),

@@ -11,6 +11,7 @@ from typing import Any
 import typer
 
 from tallystick.cli.renamed import RenamingGroup, old_option
+from tallystick.host.extras import missing_extra
 from tallystick.host.gc_tuning import relaxed_gc
 from tallystick.model.errors import TallystickError
 from tallystick.model.verdict import ExitCode
@@ -74,6 +75,9 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     """Return the sentence for an error that a person can act on; None for a bug. Imports only after a failure."""
     if isinstance(error, TallystickError):
         return str(error), error.exit_code
+    if isinstance(error, ImportError):
+        sentence = missing_extra(error)
+        return sentence, ExitCode.REFUSED if sentence else ExitCode.BUG
     from confluent_kafka import KafkaException
     from kafka.errors import KafkaError
     from psycopg import OperationalError as LedgerLost

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
+from tallystick.host.extras import require
 from tallystick.host.private_files import private_file, private_folder
 from tallystick.model.errors import TallystickError
 from tallystick.spark.jars import has_kafka_source
@@ -57,11 +58,14 @@ class SparkNotReady(TallystickError):
 
 
 def submit_argv(cuts: Iterable[tuple[Path, int]], *, reread: bool, environment: Mapping[str, str]) -> list[str]:
-    """The command line that judges these cuts, each a contract's file and a number. Raises SparkNotReady.
+    """Return the command line that judges these cuts, each a contract's file and a number.
+
+    Raises SparkNotReady, LibraryMissing.
 
     SPARK_REMOTE: a Spark Connect server, whose client the app is then, with Python alone. TALLYSTICK_SPARK_MASTER:
     where spark-submit runs it otherwise; default local[*].
     """
+    require("pyspark")
     asked = [
         *(part for contract_file, n in cuts for part in ("--contract", str(contract_file), "--cut", str(n))),
         *(["--reread"] if reread else []),
@@ -72,7 +76,8 @@ def submit_argv(cuts: Iterable[tuple[Path, int]], *, reread: bool, environment: 
 
 
 def submit_with(settings: Mapping[str, str], environment: Mapping[str, str], *options: str) -> list[str]:
-    """Return the command line of spark-submit up to what it runs. Raises SparkNotReady."""
+    """Return the command line of spark-submit up to what it runs. Raises SparkNotReady, LibraryMissing."""
+    require("pyspark")
     return [
         str(_spark_submit()),
         *options,
@@ -205,7 +210,7 @@ def _own_settings(environment: Mapping[str, str]) -> dict[str, str]:
 def _spark_submit() -> Path:
     path = Path(sys.executable).parent / "spark-submit"
     if not path.is_file():
-        raise SparkNotReady(f"{path}: not there; expected spark-submit beside this Python, from the package pyspark")
+        raise SparkNotReady(f"{path}: not there; expected it from `pip install 'tallystick[spark]'`")
     return path
 
 

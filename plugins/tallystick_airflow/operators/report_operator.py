@@ -7,6 +7,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from tallystick.connections.connections import artifacts_folder
+from tallystick.host.extras import is_installed
 from tallystick.text.plain import printed_text
 from tallystick_airflow.operators.contract_operator import ContractOperator, open_verdict_store
 
@@ -15,7 +16,7 @@ _NICE = 5
 
 
 class ReportOperator(ContractOperator):
-    """Write the report page of a cut, then evaluate the expectations about it.
+    """Write the report page of a cut, then evaluate the expectations about it, where Great Expectations is installed.
 
     Both read the stored run; neither touches the verdict, and the run is judged whatever becomes of them.
     Skipped for a baseline. XCom: the path of the page.
@@ -31,6 +32,9 @@ class ReportOperator(ContractOperator):
                 raise AirflowSkipException("a baseline has read nothing: there is nothing to report")
             page = report_of(engine, run, artifacts_folder())
         self.log.info("Report: %s", page)
+        if not is_installed("great_expectations"):
+            self.log.info("No expectations are evaluated: the extra tallystick[gx] is not installed")
+            return str(page)
         os.nice(_NICE)  # this process has nothing else to do
         from tallystick_expectations.evaluate_run import evaluate_run  # three seconds: not before the page is there
 

@@ -4,11 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import adbc_driver_postgresql
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from adbc_driver_manager import AdbcConnection, AdbcStatement
 from pyspark.sql import DataFrame, SparkSession
 
 from tallystick.ledger.postgres_sql import at_snapshot
@@ -53,6 +51,9 @@ class PostgresRows:
 
 def read_rows(address: str, query: str, *, snapshot: str) -> Iterator[pa.RecordBatch]:
     """A query's rows as they come, under an exported snapshot. Shape: the query's. Raises adbc_driver_manager.Error."""
+    import adbc_driver_postgresql  # of the extra `postgres`: other ledgers are read without it
+    from adbc_driver_manager import AdbcConnection, AdbcStatement
+
     with (
         adbc_driver_postgresql.connect(address) as database,
         AdbcConnection(database) as connection,

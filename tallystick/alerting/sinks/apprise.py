@@ -10,6 +10,7 @@ from tallystick.alerting.alert_json import SinkFailed, SinkRefused
 from tallystick.alerting.sinks.http_post import TIMEOUT_SECONDS, silent_logs
 from tallystick.alerting.template import render_lines
 from tallystick.contract.alerts import Severity
+from tallystick.host.extras import is_installed, not_installed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +23,8 @@ class AppriseSink:
     def deliver(self, alert: Alert) -> str:
         """Send once. Raises SinkFailed, SinkRefused."""
         title, body = render_lines("apprise", alert)
+        if not is_installed("apprise"):
+            raise SinkRefused(not_installed("apprise"))
         with silent_logs():
             import apprise  # takes half a second, which no other sink needs
 

@@ -101,12 +101,18 @@ def _judge(
 
 
 def local_run(contract: Contract, contract_file: Path, progress: "Progress") -> "LocalRun":
-    """Open the store, whose clock a run uses, and collect what the run needs from the environment."""
+    """Open the store, whose clock a run uses, and collect what the run needs from the environment.
+
+    Raises, before anything is stored: LibraryMissing, SparkNotReady.
+    """
     from tallystick.pipeline.local_run import LocalRun
+    from tallystick.spark.spark_job import submit_argv
     from tallystick.spark.spark_server import with_running_server
     from tallystick.store.clock import read_clock
     from tallystick.store.engine import open_store
 
+    environment = with_running_server(os.environ, artifacts_folder())
+    submit_argv((), reread=False, environment=environment)
     engine = open_store(store_dsn())
     return LocalRun(
         contract=contract,
@@ -116,7 +122,7 @@ def local_run(contract: Contract, contract_file: Path, progress: "Progress") -> 
             kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection
         ),
         artifacts=artifacts_folder(),
-        environment=with_running_server(os.environ, artifacts_folder()),
+        environment=environment,
         clock=lambda: read_clock(engine),
         sleep=time.sleep,
         on_progress=progress.on_progress,

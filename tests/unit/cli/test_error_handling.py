@@ -48,6 +48,19 @@ def test_a_bug_keeps_its_traceback_and_is_not_mistaken_for_broken_books(monkeypa
     assert result.stderr.splitlines()[-1].startswith("ZeroDivisionError: this is a bug in Tallystick")
 
 
+def test_a_library_of_an_extra_that_is_missing_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = fails_with(monkeypatch, ModuleNotFoundError("No module named", name="prometheus_client"))
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "prometheus_client: not installed, or too old; expected it from `pip install 'tallystick[otel]'`\n"
+    )
+
+
+def test_a_module_of_our_own_that_is_missing_is_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = fails_with(monkeypatch, ModuleNotFoundError("No module named", name="tallystick.gone"))
+    assert result.exit_code == 70
+
+
 def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     result = fails_with(monkeypatch, KeyboardInterrupt())
     assert result.exit_code == 130

@@ -3,6 +3,7 @@
 import pytest
 
 from tallystick.alerting.alert_json import SinkFailed, SinkRefused
+from tallystick.alerting.sinks import apprise
 from tallystick.alerting.sinks.apprise import AppriseSink
 from tests.alert_receiver import Receiver
 from tests.unit.alerting.sinks.receivers import ALERT, by_apprise
@@ -21,3 +22,11 @@ def test_an_address_that_apprise_does_not_know_is_refused(url: str) -> None:
     with pytest.raises(SinkRefused, match="no address that Apprise knows") as raised:
         AppriseSink(name="apprise:chat", url=url).deliver(ALERT)
     assert "s3cret" not in str(raised.value)
+
+
+def test_where_apprise_is_not_installed_the_alert_says_how_to_install_it(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apprise, "is_installed", lambda _: False)
+    with pytest.raises(SinkRefused, match=r"apprise: not installed.*'tallystick\[apprise\]'"):
+        by_apprise(receiver).deliver(ALERT)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -13,6 +14,7 @@ from tallystick.kafka_log.fetch import BrokerUnreachable
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline import local_run
+from tallystick.store import engine
 from tests.unit.cli.command_line import run
 
 
@@ -63,3 +65,14 @@ def test_a_run_shows_each_verdict_and_what_failed_and_ends_with_the_worst(
         documents = json.loads(machine.stdout)
         cuts = [one["cut"] for one in (documents if len(runs) > 1 else [documents])]
         assert cuts == [one.result.cut_n for one in runs]
+
+
+def test_a_run_that_spark_cannot_read_is_refused_before_the_store_is_opened(
+    monkeypatch: pytest.MonkeyPatch, contract_file: Path, tmp_path: Path
+) -> None:
+    """An earlier version stored the cut first, and left it without a verdict."""
+    monkeypatch.setenv("TALLYSTICK_JARS_DIR", str(tmp_path))
+    monkeypatch.setattr(engine, "open_store", Mock(side_effect=AssertionError("the store was opened")))
+    result = run("run", str(contract_file))
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"TALLYSTICK_JARS_DIR: {tmp_path} has no jars; ")
