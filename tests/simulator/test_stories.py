@@ -548,3 +548,33 @@ def test_of_two_rows_that_are_written_anew_one_was_called_one_too_many_already(l
         *(("rewrite", 5, 1), (later, 0, 0), "window"),
     )
     assert sum(one.startswith("duplicate_in_ledger") for one in outstanding(played)) == told
+
+
+AGAIN_ONCE = ("first_again", 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("again", "told"),
+    [((AGAIN_ONCE,), []), ((AGAIN_ONCE, AGAIN_ONCE), ["duplicate_in_topic_new_session"])],
+    ids=["once", "twice"],
+)
+def test_an_event_whose_marker_was_cut_away_and_came_anew_is_held_to_be_unread(
+    again: tuple[object, ...], told: list[str]
+) -> None:
+    """It lies below the baseline, which no later cut reads again; the run that finds the log rewritten says so."""
+    played = play(
+        Config(),
+        *(("half_trade", 3, 7), ("pay", 2, 0), "window", ("trade", 3, 0), ("rewrite_tail", 0, 5), "window"),
+        *again,
+    )
+    assert "log_rewritten" in doubts(played, upto=1)[0]
+    assert outstanding(played) == told
+
+
+def test_an_event_that_came_where_a_run_had_just_read_another_one_is_held_to_be_unread() -> None:
+    played = play(
+        Config(legs=2, producer_mode="plain"),
+        *(("trade", 0, 1), "trade", "trade", "window", ("keyless_legs", 0, 11), ("half_trade", 1, 3), "first_again"),
+        *(("rewrite_tail", 2, 3, 34), "trade", "truncate", "window", "trade", "carry", ("first_again", 0, 10)),
+    )
+    assert "log_rewritten" in doubts(played, upto=1)[0]

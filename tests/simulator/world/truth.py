@@ -31,7 +31,8 @@ class EventFact:
     """One record. outcome: open, committed, aborted, plain; or lost, where the log was cut back below it.
 
     by: who wrote it: service, repair, hand. reverses: item id of the copy that it takes back; negated: it takes one.
-    taken_back: another event has taken it back. visible_at: since when a reader may see it. readable: is it an event?
+    taken_back: another event has taken it back. reopened: its marker was cut away once. visible_at: since when a
+    reader may see it. readable: is it an event?
     """
 
     money: Money
@@ -46,6 +47,7 @@ class EventFact:
     readable: bool = True
     negated: bool = False
     once_visible: bool = False
+    reopened: bool = False
     gone_before_books: bool = False
     action_id: str = ""
     reverses: str = ""
@@ -186,7 +188,7 @@ class Truth:
             if fact.place == place and fact.topic_id == log.topic_id and log.log_start <= fact.offset < log.end:
                 now = log.outcome_of(fact.offset)
                 if now == "open" and fact.outcome not in ("open", "lost"):  # another record may stand where it stood
-                    fact.outcome, fact.visible_at = "open", None
+                    fact.outcome, fact.visible_at, fact.reopened = "open", None, True
                     self.open_events.append(fact)
 
     def look_at_ledger(self, database: Database, now: datetime) -> None:
