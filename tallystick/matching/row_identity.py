@@ -17,8 +17,8 @@ from tallystick.matching.scan_result import ledger_item_id
 from tallystick.model.open_item import ItemSide, OpenItem
 
 _IN_SLICE = frozenset({RecordLocation.SLICE})
-_SINCE_THE_BASELINE = frozenset({RecordLocation.EARLIER_SLICE, RecordLocation.UNREAD})
-_BELOW = _SINCE_THE_BASELINE | {RecordLocation.BEFORE_BASELINE}
+_READ = frozenset({RecordLocation.EARLIER_SLICE})
+_BELOW = _READ | {RecordLocation.BEFORE_BASELINE, RecordLocation.UNREAD}
 _NOT_BELOW = frozenset(RecordLocation) - _BELOW
 _Money = tuple[int, str]
 _ADDED = re.compile(r"#[0-9]+\.[0-9]+$")
@@ -154,7 +154,7 @@ class RowNames:
         """Return the rows of the case's key, each with an id that no other has.
 
         A row below the slice is another one than the slice's, also where it has the same row id. An item is of a row
-        since the baseline, where one has its row id.
+        that a cut has read, where one has its row id.
         """
         copies = case.side(ItemSide.LEDGER)
         read = [copy.item_id for copy in copies if copy.carried is None or copy.is_new_version]
@@ -167,7 +167,7 @@ class RowNames:
         names: dict[int, str] = {}
         for places, items in (
             (_IN_SLICE, read),
-            (_SINCE_THE_BASELINE, older),
+            (_READ, older),
             (_BELOW, older),
             (_NOT_BELOW, [*read, *older]),
         ):

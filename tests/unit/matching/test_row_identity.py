@@ -175,14 +175,14 @@ def test_one_more_row_than_there_are_items_is_another_one() -> None:
     ]
 
 
-@pytest.mark.parametrize("place", [RecordLocation.EARLIER_SLICE, RecordLocation.UNREAD])
-def test_an_item_is_no_row_from_before_the_baseline_beside_one_since_with_its_row_id(place: RecordLocation) -> None:
-    older = seen(1, RecordLocation.BEFORE_BASELINE)
-    assert names([carried(row(1, "a"))], older, seen(1, place, 78)) == [
-        ("ledger:1#77", RecordLocation.BEFORE_BASELINE),
-        ("ledger:1", place),
+@pytest.mark.parametrize("place", [RecordLocation.BEFORE_BASELINE, RecordLocation.UNREAD])
+def test_an_item_is_no_row_that_no_cut_has_read_beside_one_with_its_row_id_that_one_has(place: RecordLocation) -> None:
+    unread, read = seen(1, place), seen(1, RecordLocation.EARLIER_SLICE, 78)
+    assert names([carried(row(1, "a"))], unread, read) == [
+        ("ledger:1#77", place),
+        ("ledger:1", RecordLocation.EARLIER_SLICE),
     ]
-    assert names([carried(row(1, "a"))], older) == [("ledger:1", RecordLocation.BEFORE_BASELINE)]
+    assert names([carried(row(1, "a"))], unread) == [("ledger:1", place)]
 
 
 @pytest.mark.parametrize("place", [RecordLocation.EARLIER_SLICE, RecordLocation.UNREAD, RecordLocation.BEFORE_BASELINE])
