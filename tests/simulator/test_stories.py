@@ -578,3 +578,32 @@ def test_an_event_that_came_where_a_run_had_just_read_another_one_is_held_to_be_
         *(("rewrite_tail", 2, 3, 34), "trade", "truncate", "window", "trade", "carry", ("first_again", 0, 10)),
     )
     assert "log_rewritten" in doubts(played, upto=1)[0]
+
+
+@pytest.mark.parametrize(
+    ("cut", "said"),
+    [((("cluster_down", 0, 0, 39), "window", "close_cut", "cluster_down"), True), (("window",), False)],
+    ids=["closed", "judged"],
+)
+def test_of_further_events_nobody_can_say_how_many_are_too_many_where_several_rows_stand_in_a_closed_cut(
+    cut: tuple[object, ...], said: bool
+) -> None:
+    played = play(
+        Config(direction="ledger_to_topic", carrier_mode="at_least"),
+        *(("pay", 4, 0), "window", "trade", "both_again", ("both_again", 0, 11), "window", ("half_trade", 1, 0), *cut),
+    )
+    assert ("partner_not_settled" in {one for found in doubts(played, upto=5) for one in found}) == said
+
+
+@pytest.mark.parametrize(
+    ("later", "told"), [("touch", []), ("redeliver", ["duplicate_in_ledger"])], ids=["touched", "a third row"]
+)
+def test_by_written_xid_a_row_beside_one_in_a_closed_cut_is_found_by_what_comes_and_by_no_touch(
+    later: str, told: list[str]
+) -> None:
+    played = play(
+        Config(slice_by="written_xid", carrier_mode="at_most"),
+        *("trade", "trade", "trade", "window", "trade", "window", ("redeliver", 0, 3), ("cluster_down", 0, 0, 19)),
+        *("window", "close_cut", "cluster_down", "window", (later, 0, 3)),
+    )
+    assert outstanding(played) == told

@@ -13,7 +13,7 @@ from tests.simulator.oracle.effects_in_ledger import effects_in_ledger
 from tests.simulator.oracle.facts import KeyFacts, Wrong, facts_of, wrongs_of
 from tests.simulator.oracle.given_up import effects_given_up
 from tests.simulator.oracle.reports import told, why_not_so
-from tests.simulator.oracle.unread import unread_events
+from tests.simulator.oracle.unread import rows_in_closed_cuts, unread_events
 from tests.simulator.oracle.what_else import about_taken_back, came_late_and_unseen, came_where_others_stood
 from tests.simulator.schedule.product import Product
 from tests.simulator.standins.run_functions import outstanding_breaks, outstanding_classes
@@ -247,7 +247,7 @@ class Oracle:
             return True
         if any(row.odd_id for row in facts.rows) and any(one is Doubt.LEDGER_REWRITTEN for _, one in doubts):
             return True
-        if wrong.kind.endswith("twice") and self._read_in_part(name, facts):
+        if wrong.kind.endswith("twice") and (self._read_in_part(name, facts) or self._closed_unread(name, facts)):
             return True
         return any(one in SEEN_IN_PART and when >= at for when, one in doubts)
 
@@ -282,6 +282,17 @@ class Oracle:
             for event in unread
             for when, one in doubts
         )
+
+    def _closed_unread(self, name: str, facts: KeyFacts) -> bool:
+        """Did a run say, after the key's last copy, that its cut was closed or that some have no partner, where a cut
+        that was closed has one of its rows? By written_xid nobody sees that a row was touched since.
+        """
+        at = facts.last_came if self.world.config.slice_by == "written_xid" else facts.last_change
+        said = any(
+            one in (Doubt.CUT_CLOSED, Doubt.PARTNER_NOT_SETTLED) and when >= at
+            for when, one in self.doubted.get(name, ())
+        )
+        return said and bool(rows_in_closed_cuts(self.world, name, facts.rows))
 
     def _events_before_the_books(self, facts: KeyFacts) -> bool:
         """Has the key events, and none since the books began?"""

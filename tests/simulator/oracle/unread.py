@@ -1,4 +1,4 @@
-"""Which events no cut has read, by what the cuts that are stored say and by what befell the log."""
+"""Which events and rows no cut has read, by what the cuts that are stored say and by what befell the log."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -6,7 +6,7 @@ from datetime import datetime
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Doubt
 from tests.simulator.standins.store import VerdictRow
-from tests.simulator.world.truth import EventFact
+from tests.simulator.world.truth import EventFact, RowFact
 from tests.simulator.world.world import World
 
 
@@ -17,6 +17,16 @@ def unread_events(world: World, name: str, events: Iterable[EventFact]) -> list[
     books = world.store.of(name)
     read = [(books.cuts[n].cut, row) for n, row in sorted(books.verdicts.items()) if Doubt.CUT_CLOSED not in row.doubts]
     return [one for one in events if not any(_has_read(world, cut, row, one) for cut, row in read)]
+
+
+def rows_in_closed_cuts(world: World, name: str, rows: Iterable[RowFact]) -> list[RowFact]:
+    """Those that lie in the slice of a cut that was closed unread, by the ids of their transactions."""
+    by = {"written_xid": lambda row: row.written_xid, "xmin": lambda row: row.xid}.get(world.config.slice_by)
+    books = world.store.of(name)
+    closed = [books.cuts[n].cut.ledger_slice for n, row in books.verdicts.items() if Doubt.CUT_CLOSED in row.doubts]
+    if by is None:
+        return []
+    return [row for row in rows if any(one.position_start <= (by(row) or 0) < one.position_end for one in closed)]
 
 
 def _has_read(world: World, cut: Cut, row: VerdictRow, event: EventFact) -> bool:
