@@ -607,3 +607,53 @@ def test_by_written_xid_a_row_beside_one_in_a_closed_cut_is_found_by_what_comes_
         *("window", "close_cut", "cluster_down", "window", (later, 0, 3)),
     )
     assert outstanding(played) == told
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [pytest.param(45, 1, id="once the run had judged it"), pytest.param(0, 2, id="before the run")],
+)
+def test_a_row_one_too_many_that_is_taken_back_while_its_run_ends_was_one_when_it_began(
+    question: int, told: int
+) -> None:
+    """A plan is drawn from the verdict that is stored, and acted on before the run has told of it."""
+    repaired = ("plan_and_act", 3, 0, question)
+    played = play(
+        Config(legs=2, producer_mode="transactional", carrier_mode="at_most", posts="column"),
+        *(("pay_one_leg", 1, 7), ("cluster_down", 0, 0, 33), "cluster_down", ("trade", 3, 9), ("commit_first", 5, 10)),
+        *("window", "window", ("redeliver", 4, 2), *((repaired,) if question else ("window", repaired)), "window"),
+    )
+    runs = played.world.store.of("books").verdicts.values()
+    assert [str(one.break_class) for row in runs for one in row.result.breaks] == ["duplicate_in_ledger"]
+    (taken_back,) = (row for row in played.world.truth.rows.values() if row.taken_back_at)
+    assert len([row for row in runs if row.recorded_at < taken_back.taken_back_at]) == told
+
+
+@pytest.mark.parametrize(
+    ("cut_back", "told"), [(("truncate", 4, 3, 15), True), (("wait", 0, 0), False)], ids=["cut back", "whole"]
+)
+def test_an_event_whose_marker_was_cut_away_is_due_since_a_run_could_first_read_it(
+    cut_back: tuple[object, ...], told: bool
+) -> None:
+    """It is visible anew with its producer's next transaction, and the run behind that finds its row missing."""
+    played = play(
+        Config(slice_by="written_xid", producer_mode="transactional", posts="negated"),
+        *(("trade", 0, 5), ("rewrite_tail", 5, 6, 29), "window", ("half_trade", 0, 6), ("both_again", 4, 2), "pay"),
+        *(("pay", 3, 1), ("cluster_down", 0, 0, 17), "cluster_down", ("trade", 5, 10), ("carry", 1, 9)),
+        *(("commit_first", 2, 2), ("cluster_down", 0, 0, 45), "window", "cluster_down", "window", ("wait", 2, 7, 28)),
+        *(cut_back, "window", ("trade", 5, 9), ("both_again", 0, 8), "window"),
+    )
+    assert ("log_truncated" in doubts(played, upto=2)[1]) == told
+
+
+@pytest.mark.parametrize("step", ["truncate", "wait"])
+def test_an_event_that_came_open_where_others_had_been_read_is_told_of_by_the_run_that_finds_the_log_rewritten(
+    step: str,
+) -> None:
+    """It is visible once its transaction ends, behind that run, and no later one looks there."""
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="written_xid", carrier_mode="at_least"),
+        *(("pay", 4, 4), "window", ("canary_key", 4, 2), "window", ("plan_and_act", 4, 10, 36), "window", "trade"),
+        *((step, 2, 4, 36), "window", ("carry", 5, 0), "window", ("canary_key", 4, 6)),
+    )
+    assert ("log_rewritten" in doubts(played, upto=4)[3]) == (step == "truncate")

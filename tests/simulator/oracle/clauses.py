@@ -270,15 +270,16 @@ class Oracle:
         return any(one in of_side and when >= at for when, one in doubts for at, of_side in came)
 
     def _read_in_part(self, name: str, facts: KeyFacts) -> bool:
-        """Did a run say that it lost offsets, after an event that no cut has read? One whose marker was cut away came
-        when it was written: it is visible anew with a later marker, and stands where the books have been.
+        """Did a run say that it lost offsets, after an event that no cut has read? One whose marker was cut away, or
+        that stands where others had been read, came when it was written: no run looks there once it is visible.
         """
         unread = unread_events(self.world, name, facts.events)
+        below = [one for one in unread if one.reopened or came_where_others_stood(self.world.truth, [one])]
         doubts = self.doubted.get(name, ())
         return any(
             one in LOST_UNREAD
             and event.visible_at
-            and when >= (event.written_at if event.reopened else event.visible_at)
+            and when >= (event.written_at if event in below else event.visible_at)
             for event in unread
             for when, one in doubts
         )

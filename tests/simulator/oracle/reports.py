@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from tallystick.model.findings import Break
 from tests.simulator.oracle.facts import KeyFacts, facts_of
 from tests.simulator.world.config import Config
-from tests.simulator.world.truth import Truth
+from tests.simulator.world.truth import EventFact, RowFact, Truth
 
 Claim = Callable[[KeyFacts, Config], bool]
 
@@ -87,10 +87,15 @@ def why_not_so(found: Break, truth: Truth, config: Config, *, run_began: datetim
             return None
         return f"{found.break_class} of {found.match_key}: {told(after)}"
     if name.startswith("missing") and before.copies:
-        first = min((one.visible_at for one in before.copies if one.visible_at), default=None)
+        first = min((at for one in before.copies if (at := _first_seen(one))), default=None)
         if first is not None and run_began - first < grace:
             return f"{found.break_class} of {found.match_key} within its grace: written {first:%H:%M:%S}"
     return None
+
+
+def _first_seen(copy: EventFact | RowFact) -> datetime | None:
+    """When a reader could first see it: a run has read it then, though its marker may have been cut away since."""
+    return copy.first_visible_at if isinstance(copy, EventFact) else copy.visible_at
 
 
 def _changed_beside_a_repair(found: Break, truth: Truth) -> bool:

@@ -32,7 +32,7 @@ class EventFact:
 
     by: who wrote it: service, repair, hand. reverses: item id of the copy that it takes back; negated: it takes one.
     taken_back: another event has taken it back. reopened: its marker was cut away once. visible_at: since when a
-    reader may see it. readable: is it an event?
+    reader may see it; first_visible_at: when one could first, before its marker was cut away. readable: is it an event?
     """
 
     money: Money
@@ -44,6 +44,7 @@ class EventFact:
     leader_epoch: int = 0
     by: str = "service"
     visible_at: datetime | None = None
+    first_visible_at: datetime | None = None
     readable: bool = True
     negated: bool = False
     once_visible: bool = False
@@ -61,6 +62,11 @@ class EventFact:
     @property
     def visible(self) -> bool:
         return self.outcome in VISIBLE
+
+    def seen(self, at: datetime) -> None:
+        """A reader may see it from now on."""
+        self.visible_at, self.once_visible = at, True
+        self.first_visible_at = self.first_visible_at or at
 
 
 @dataclass(slots=True)
@@ -149,7 +155,7 @@ class Truth:
         if fact.outcome == "open":
             self.open_events.append(fact)
         elif fact.visible:
-            fact.visible_at, fact.once_visible = fact.written_at, True
+            fact.seen(fact.written_at)
 
     def look_at_log(self, broker: Broker, now: datetime) -> None:
         """Which open events have ended since."""
@@ -165,7 +171,7 @@ class Truth:
             if fact.outcome == "open":
                 still.append(fact)
             elif fact.visible:
-                fact.visible_at, fact.once_visible = now, True
+                fact.seen(now)
                 self._taken_back(fact)
         self.open_events = still
 
