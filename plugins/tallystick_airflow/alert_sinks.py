@@ -22,10 +22,10 @@ def read_sinks(contract: Contract) -> "tuple[Sink, ...]":
     return sinks_for(contract, connections=connections, artifacts_folder=artifacts_folder())
 
 
-def alert_links() -> dict[str, str]:
-    """Name to address, as `deliver_pending` fills it in."""
+def alert_links(dag_id: str) -> dict[str, str]:
+    """Name to address, as `deliver_pending` fills it in. dag_id: the DAG that reconciles the contract."""
     base_url = conf.get("api", "base_url", fallback="").rstrip("/")
-    return ({"runs": f"{base_url}/dags/reconcile_{{contract}}"} if base_url else {}) | runbook_links()
+    return ({"runs": f"{base_url}/dags/{dag_id}"} if base_url else {}) | runbook_links()
 
 
 def _read(connection_id: str, kind: str) -> SinkConnection:

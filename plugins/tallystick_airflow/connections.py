@@ -78,12 +78,12 @@ def _ledger_address(ledger: LedgerSection) -> str:
             return json.dumps(dict(kafka_settings(connection).settings))
 
 
-def read_store_dsn() -> str:
-    """Read the verdict store's address. Raises ConnectionRefused."""
-    return postgres_dsn(get_connection(STORE_CONNECTION))
+def read_store_dsn(store_conn_id: str = STORE_CONNECTION) -> str:
+    """Read a verdict store's address. Raises ConnectionRefused."""
+    return postgres_dsn(get_connection(store_conn_id))
 
 
-def read_spark_environment(contract: Contract) -> dict[str, str]:
+def read_spark_environment(contract: Contract, store_conn_id: str = STORE_CONNECTION) -> dict[str, str]:
     """Build what the Spark app reads from its environment, secrets included: they must not stand in argv.
 
     The app is a process without Airflow, so it gets the variables that the command line of `tallystick` uses, too.
@@ -92,7 +92,7 @@ def read_spark_environment(contract: Contract) -> dict[str, str]:
     return {
         environment_variable(contract.kafka.connection): json.dumps(dict(connections.kafka.settings)),
         environment_variable(contract.ledger.connection): connections.ledger_dsn,
-        "TALLYSTICK_STORE_DSN": read_store_dsn(),
+        "TALLYSTICK_STORE_DSN": read_store_dsn(store_conn_id),
     }
 
 

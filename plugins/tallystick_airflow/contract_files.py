@@ -3,7 +3,6 @@
 Decides which files become DAGs. What a contract may say is `tallystick.contract`'s business.
 """
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,11 +23,6 @@ class ContractFiles:
 
     accepted: tuple[ContractFile, ...]
     refused: tuple[str, ...]
-
-
-def contracts_folder(dag_file: str) -> Path:
-    """TALLYSTICK_CONTRACTS_DIR, or `contracts` beside the DAG file."""
-    return Path(os.environ.get("TALLYSTICK_CONTRACTS_DIR") or Path(dag_file).with_name("contracts"))
 
 
 def read_contract_files(folder: Path) -> ContractFiles:

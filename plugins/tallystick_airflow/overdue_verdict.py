@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tallystick.contract.contract import Contract
 from tallystick.text.plain import printed_text
 from tallystick_airflow.alert_sinks import alert_links, read_sinks
+from tallystick_airflow.connections import STORE_CONNECTION
 from tallystick_airflow.operators.contract_operator import open_verdict_store
 
 if TYPE_CHECKING:
@@ -22,14 +23,16 @@ _SECONDS_BETWEEN_TRIES = (15, 30, 60, 120, 300, 600)
 _log = logging.getLogger(__name__)
 
 
-async def page_if_overdue(*, contract_json: str, context: Mapping[str, Any]) -> str:
+async def page_if_overdue(
+    *, contract_json: str, context: Mapping[str, Any], store_conn_id: str = STORE_CONNECTION
+) -> str:
     """Page for the run's window unless it is judged. Gives what was done, for Airflow's list of callbacks.
 
     Airflow finds a deadline missed also where the run ended in time with a BROKEN verdict, and from the start where the
     window lies before the books: so this asks the store, and waits where the verdict is not due yet. A store that does
     not answer may be why there is no verdict, so then on-call is told without it, and the page is recorded later.
-    Takes the contract itself, not its file: the triggerer may run where the DAGs do not lie. Raises what the last try
-    raised.
+    Takes the contract itself, not its file: the triggerer may run where the DAGs do not lie. store_conn_id: the default
+    is for a deadline that was stored before an upgrade. Raises what the last try raised.
     """
     from tallystick.store.engine import StoreUnreachable  # SQLAlchemy: not while parsing
 
@@ -37,7 +40,7 @@ async def page_if_overdue(*, contract_json: str, context: Mapping[str, Any]) -> 
     tries, told = iter(_SECONDS_BETWEEN_TRIES), False
     while True:
         try:
-            left = await asyncio.to_thread(_page_when_due, contract, run)
+            left = await asyncio.to_thread(_page_when_due, contract, run, store_conn_id)
         except Exception as error:  # a page that comes late is better than one that does not
             _log.warning("%s: what is overdue could not be looked up or told", contract.name, exc_info=True)
             if isinstance(error, StoreUnreachable) and not told:
@@ -50,20 +53,20 @@ async def page_if_overdue(*, contract_json: str, context: Mapping[str, Any]) -> 
         await asyncio.sleep(left.total_seconds())
 
 
-def _page_when_due(contract: Contract, run: Mapping[str, Any]) -> timedelta:
+def _page_when_due(contract: Contract, run: Mapping[str, Any], store_conn_id: str) -> timedelta:
     """Page and deliver where it is time; else say how long it is until then."""
     from tallystick.pipeline.deliver_alerts import deliver_pending  # SQLAlchemy, httpx: not while parsing
     from tallystick.pipeline.missing_verdict_alert import due_utc, page_overdue_verdict
     from tallystick.store.clock import store_now
 
     window_end_utc, queued_utc = _moment(run["data_interval_end"]), _moment(run["queued_at"])
-    with open_verdict_store() as engine:
+    with open_verdict_store(store_conn_id) as engine:
         due = due_utc(engine, contract, window_end_utc=window_end_utc, queued_utc=queued_utc)
         left = due - store_now(engine)
         if left > timedelta(0):
             return left
         if page_overdue_verdict(engine, contract, _overdue(contract, run, due), window_end_utc=window_end_utc):
-            deliver_pending(engine, contract.name, read_sinks(contract), links=alert_links())
+            deliver_pending(engine, contract.name, read_sinks(contract), links=alert_links(run["dag_id"]))
     return timedelta(0)
 
 

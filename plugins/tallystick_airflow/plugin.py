@@ -12,7 +12,7 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-import tallystick_airflow.operators.finish_operator  # noqa: F401
+import tallystick_airflow.dags.factory  # noqa: F401
 from tallystick_airflow.lazy_pages import pages
 from tallystick_airflow.sensors.window_end import WindowEnd
 from tallystick_airflow.warm_imports import forks_tasks, warm_up

@@ -23,7 +23,7 @@ def deliver(monkeypatch: pytest.MonkeyPatch, *, retryable: bool) -> None:
     """Run the task of a judged cut whose alerts nobody takes."""
 
     @contextmanager
-    def no_store() -> Iterator[None]:
+    def no_store(_: str) -> Iterator[None]:
         yield None
 
     def fails(*_: Any, **__: Any) -> None:

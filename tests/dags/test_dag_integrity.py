@@ -83,7 +83,7 @@ def test_a_verdict_is_due_so_long_after_the_windows_end(bag: BundleDagBag) -> No
         timedelta(minutes=10, hours=1),
         "tallystick_airflow.overdue_verdict.page_if_overdue",
     )
-    assert set(alert.callback.kwargs) == {"contract_json"}
+    assert set(alert.callback.kwargs) == {"contract_json", "store_conn_id"}
     # As the scheduler stores it, and reads it back with what the plugin registers.
     (stored,) = DagSerialization.serialize_dag(dag)["deadline"]
     reference = decode_deadline_alert(stored).reference
@@ -171,7 +171,7 @@ def test_parsing_loads_no_client_and_no_engine() -> None:
 import sys, importlib.machinery, importlib.util
 import airflow.sdk, airflow.providers.apache.spark.operators.spark_submit, airflow.providers.standard.operators.hitl
 before = set(sys.modules)
-for name in ("reconcile_dag", "compensate_dag", "refused_contracts_dag"):
+for name in ("reconcile_dag", "refused_contracts_dag"):
     loader = importlib.machinery.SourceFileLoader(name, {str(DAGS)!r} + f"/{{name}}.py")
     loader.exec_module(importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader)))
 print(sorted(name for name in {heavy!r} if name in set(sys.modules) - before))

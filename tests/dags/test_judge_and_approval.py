@@ -71,7 +71,7 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> dict[int, Any]:
     """Cut number to stored run: what the verdict store will say."""
 
     @contextmanager
-    def no_store() -> Iterator[None]:
+    def no_store(_: str) -> Iterator[None]:
         yield None
 
     runs: dict[int, Any] = {}

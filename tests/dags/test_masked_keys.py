@@ -37,7 +37,7 @@ def around(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a store nor a broker: what a task says is asked, not what it does."""
 
     @contextmanager
-    def no_store() -> Iterator[None]:
+    def no_store(_: str) -> Iterator[None]:
         yield None
 
     for module in (approve_operator, act_operator, verify_operator):

@@ -22,6 +22,7 @@ ELEVEN = datetime(2026, 3, 1, 11, tzinfo=UTC)
 NOON = ELEVEN + timedelta(hours=1)
 """What the verdict store's clock says."""
 RUN = {
+    "dag_id": "reconcile_billing_payouts",
     "dag_run_id": "scheduled__1",
     "data_interval_start": "2026-03-01T10:00:00Z",
     "data_interval_end": "2026-03-01T11:00:00Z",
@@ -42,7 +43,7 @@ class Store:
         self.delivered = 0
 
     @contextmanager
-    def open(self) -> Iterator["Store"]:
+    def open(self, _: str) -> Iterator["Store"]:
         if self.fails:
             raise self.fails.pop(0)
         yield self

@@ -61,7 +61,7 @@ def submissions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Submissions:
     (tmp_path / "a.jar").touch()
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setenv("TALLYSTICK_JARS_DIR", str(tmp_path))
-    monkeypatch.setattr(reconcile_operator, "_stored_run", fake.stored_run)
+    monkeypatch.setattr(ReconcileOperator, "_stored_run", fake.stored_run)
     monkeypatch.setattr(reconcile_operator, "announce", fake.announce)
     monkeypatch.setattr(reconcile_operator, "open_verdict_store", nullcontext)
     return fake

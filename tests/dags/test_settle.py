@@ -38,7 +38,7 @@ class Engine:
 
 
 @contextmanager
-def no_store() -> Iterator[Engine]:
+def no_store(_: str) -> Iterator[Engine]:
     yield Engine()
 
 
@@ -129,3 +129,29 @@ def test_the_trigger_is_the_same_after_serialization(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(("looks", "seconds"), [(1, 1.0), (10, 1.0), (11, 5.0), (500, 5.0)])
 def test_the_trigger_looks_every_second_for_ten_seconds_and_then_every_five(looks: int, seconds: float) -> None:
     assert pause_seconds(looks, settle_sensor.POLL_SECONDS) == seconds
+
+
+@pytest.fixture
+def here(sensor: SettleSensor, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """A sensor that keeps its slot; the seconds that it has slept, which the store's clock has seen too."""
+    slept: list[float] = []
+    sensor.deferrable = False
+    monkeypatch.setattr(settle_sensor.time, "sleep", slept.append)
+    monkeypatch.setattr(clock, "store_now", lambda _: NINE_YEARS_ON + timedelta(seconds=sum(slept)))
+    return slept
+
+
+def test_a_held_window_is_waited_for_in_the_workers_slot_where_that_is_asked(
+    sensor: SettleSensor, here: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "observe", looks(HELD, HELD, SETTLED))
+    assert sensor.execute(WINDOW) == {"settled": True, "waits_for": []}
+    assert here == [1.0, 1.0]
+
+
+def test_a_wait_in_the_slot_ends_with_the_contracts_time(
+    sensor: SettleSensor, here: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "observe", looks(HELD))
+    assert sensor.execute(WINDOW) == {"settled": False, "waits_for": list(HELD.waits_for)}
+    assert (sum(here), here[-1]) == (600, 5.0)

@@ -35,7 +35,7 @@ class ActOperator(ContractOperator):
         from tallystick.text.plain import story_text
 
         contract = self.read_contract()
-        with open_verdict_store() as engine, no_retry_for_a_refused_plan():
+        with open_verdict_store(self.store_conn_id) as engine, no_retry_for_a_refused_plan():
             plan, approver = approved_plan(engine, contract.name, context)
             self.reached = read_acting_connections(contract_to_look_by(engine, contract, plan))
             execution = execute_plan(

@@ -26,7 +26,7 @@ class AlertOperator(ContractOperator):
         from tallystick.store.runs.run_store import read_run
 
         contract = self.read_contract()
-        with open_verdict_store() as engine:
+        with open_verdict_store(self.store_conn_id) as engine:
             cut_n = int(self.cut_n) if self.cut_n.isdigit() else None
             if cut_n is None or read_run(engine, contract.name, cut_n) is None:
                 page_no_verdict(engine, contract, scheduler_run_id=context["run_id"], cut_n=cut_n)
@@ -34,7 +34,7 @@ class AlertOperator(ContractOperator):
             elif over := resolve_silences(engine, contract, now_utc=store_now(engine)):
                 self.log.info("Verdicts are back: on-call is told that this is over: %s", ", ".join(over))
             try:
-                summary = deliver_pending(engine, contract.name, read_sinks(contract), links=alert_links())
+                summary = deliver_pending(engine, contract.name, read_sinks(contract), links=alert_links(self.dag_id))
             except DeliveryFailed as error:
                 if error.retryable:
                     raise

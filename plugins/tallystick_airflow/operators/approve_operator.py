@@ -9,6 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from tallystick.contract.contract import Contract
 from tallystick_airflow.approval import NotApproved, read_plan_of
+from tallystick_airflow.connections import STORE_CONNECTION
 from tallystick_airflow.operators.contract_operator import open_verdict_store, read_contract_file
 
 if TYPE_CHECKING:
@@ -28,15 +29,16 @@ class ApprovePlanOperator(ApprovalOperator):
     the plan's hash: the tasks that follow go by that. XCom: Airflow's own answer, which nothing goes by.
     """
 
-    def __init__(self, *, contract_file: str, **kwargs: Any) -> None:
+    def __init__(self, *, contract_file: str, store_conn_id: str = STORE_CONNECTION, **kwargs: Any) -> None:
         super().__init__(subject="{{ dag.dag_id }}: carry out this plan?", retries=0, **kwargs)
         self.contract_file = contract_file
+        self.store_conn_id = store_conn_id
 
     def execute(self, context: Context) -> Any:
         from tallystick.store.plans.approval_store import plan_asked_in  # SQLAlchemy: not while parsing
 
         contract, run_id = read_contract_file(self.contract_file), context["run_id"]
-        with open_verdict_store() as engine:
+        with open_verdict_store(self.store_conn_id) as engine:
             asked = plan_asked_in(engine, contract.name, scheduler_run_id=run_id)
             if asked is None:
                 raise NotApproved(f"the verdict store has no plan that run {run_id} has asked for; start a new run")
@@ -65,7 +67,7 @@ class ApprovePlanOperator(ApprovalOperator):
         contract, run_id = read_contract_file(self.contract_file), context["run_id"]
         answer, who = _answer_of(event)
         stranger = answer == AGREED and not may_approve(contract, who)
-        with open_verdict_store() as engine:
+        with open_verdict_store(self.store_conn_id) as engine:
             shown = last_approval_step(engine, contract.name, scheduler_run_id=run_id)
             if shown is None or shown.event != SHOWN:
                 raise NotApproved(f"the verdict store has no plan that run {run_id} shows; start a new run")
@@ -91,7 +93,7 @@ class SecondApprovalOperator(ApprovePlanOperator):
         from tallystick.store.plans.approval_store import agreements_in, last_approval_step, requesters
 
         contract, run_id = read_contract_file(self.contract_file), context["run_id"]
-        with open_verdict_store() as engine:
+        with open_verdict_store(self.store_conn_id) as engine:
             last = last_approval_step(engine, contract.name, scheduler_run_id=run_id)
             if last is None:
                 raise NotApproved(f"the verdict store has no approval in run {run_id}; start a new run")

@@ -9,7 +9,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from tallystick.contract.contract import Contract, load_contract
-from tallystick_airflow.connections import read_store_dsn
+from tallystick_airflow.connections import STORE_CONNECTION, read_store_dsn
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -26,14 +26,18 @@ class ContractOperator(BaseOperator):
     """Base of the operators that work on one contract, most of them on one of its cuts.
 
     Opens nothing while the DAG is parsed. Does nothing itself.
+    store_conn_id: the connection of the verdict store, one for all operators of a contract.
     """
 
     template_fields: Sequence[str] = ("cut_n",)
 
-    def __init__(self, *, contract_file: str, cut_n: str = CUT_N, **kwargs: Any) -> None:
+    def __init__(
+        self, *, contract_file: str, cut_n: str = CUT_N, store_conn_id: str = STORE_CONNECTION, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.contract_file = contract_file
         self.cut_n = cut_n
+        self.store_conn_id = store_conn_id
 
     def read_contract(self) -> Contract:
         return read_contract_file(self.contract_file)
@@ -56,11 +60,11 @@ def require_cut_n(cut_n: str) -> int:
 
 
 @contextmanager
-def open_verdict_store() -> Iterator["Engine"]:
-    """Open the verdict store for the length of a task."""
+def open_verdict_store(store_conn_id: str) -> Iterator["Engine"]:
+    """Open a verdict store for the length of a task."""
     from tallystick.store.engine import open_store  # SQLAlchemy: not while parsing
 
-    engine = open_store(read_store_dsn())
+    engine = open_store(read_store_dsn(store_conn_id))
     try:
         yield engine
     finally:

@@ -22,7 +22,7 @@ class CutOperator(ContractOperator):
 
         contract = self.read_contract()
         window = window_of(context)
-        with open_verdict_store() as engine:
+        with open_verdict_store(self.store_conn_id) as engine:
             clock = read_clock(engine)
             cut = resolve_cut(
                 engine,

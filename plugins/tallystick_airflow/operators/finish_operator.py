@@ -23,7 +23,7 @@ class FinishOperator(ReconcileOperator):
         from tallystick.store.runs.cut_store import open_cut  # SQLAlchemy: not while parsing
 
         contract = read_contract_file(self.contract_file)
-        with open_verdict_store() as engine:
+        with open_verdict_store(self.store_conn_id) as engine:
             cut = open_cut(engine, contract.name)
         if cut is None or cut.is_baseline:
             self.log.info("%s has no unfinished cut", contract.name)

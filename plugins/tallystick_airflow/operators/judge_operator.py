@@ -35,7 +35,7 @@ class JudgeOperator(ContractOperator):
 
         name = self.read_contract().name
         cut_n = self.require_cut_n()
-        with open_verdict_store() as engine:
+        with open_verdict_store(self.store_conn_id) as engine:
             run = read_run(engine, name, cut_n)
         if run is None:
             raise NoVerdict(f"{name} cut {cut_n}: no verdict is stored, so nothing is proven; see the task 'reconcile'")

@@ -24,7 +24,7 @@ class PlanOperator(ContractOperator):
 
         contract, cut_n = self.read_contract(), require_cut_n(self.cut_n)
         requested_by = context["dag_run"].triggering_user_name or machine_of(contract.name)
-        with open_verdict_store() as engine:
+        with open_verdict_store(self.store_conn_id) as engine:
             with no_retry_for_a_refused_plan():
                 plan = draw_plan(engine, contract, read_connections(contract), cut_n=cut_n, dry_run=False)
             self.log.info("%s", describe_plan(plan, shown_key=Mask(contract).key))

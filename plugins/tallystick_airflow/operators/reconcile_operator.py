@@ -15,6 +15,7 @@ from tallystick.contract.contract import Contract
 from tallystick.spark.spark_job import REMOTE_VARIABLE, SparkNotReady, find_app, find_jars, spark_settings
 from tallystick_airflow.connections import (
     SPARK_CONNECTION,
+    STORE_CONNECTION,
     SparkWay,
     check_spark_connection,
     read_spark_environment,
@@ -39,34 +40,46 @@ class ReconcileOperator(SparkSubmitOperator):
 
     Does not judge: a BROKEN verdict is a run that worked. Where the verdict is stored already, Spark is not started:
     a re-run, or the baseline, which the cut task closes itself.
-    Connection spark_default, type spark: the app is submitted. Type spark_connect: this task is the app. A submitted
+    Connection spark_conn_id, type spark: the app is submitted. Type spark_connect: this task is the app. A submitted
     app gets contract and cut as arguments, and addresses with their secrets in its environment only.
     They are read when the task runs, so no rendered field ever holds them.
     The verdict updates the contract's assets, once.
+    Pool: what is asked for; else TALLYSTICK_SPARK_POOL; else that of the DAG.
     XCom: the verdict; it is the run's result.
     """
 
     template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "cut_n")
 
-    def __init__(self, *, contract_file: str, cut_n: str = CUT_N, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        contract_file: str,
+        cut_n: str = CUT_N,
+        store_conn_id: str = STORE_CONNECTION,
+        spark_conn_id: str = SPARK_CONNECTION,
+        **kwargs: Any,
+    ) -> None:
+        if pool := os.environ.get("TALLYSTICK_SPARK_POOL"):
+            kwargs.setdefault("pool", pool)
         told = verdicts_of(read_contract_file(contract_file).name)
         super().__init__(
             application=str(find_app()),
             application_args=["--contract", contract_file, "--cut", cut_n],
-            conn_id=SPARK_CONNECTION,
+            conn_id=spark_conn_id,
             durable=False,  # a driver in client mode dies with its task; the retry reads the same cut
-            pool=os.environ.get("TALLYSTICK_SPARK_POOL", "default_pool"),
             inlets=[told],  # to see what was told before
             outlets=[told],
             **kwargs,
         )
         self.contract_file = contract_file
         self.cut_n = cut_n
+        self.store_conn_id = store_conn_id
+        self.spark_conn_id = spark_conn_id
 
     def execute(self, context: Context) -> str:  # type: ignore[override]
         contract = read_contract_file(self.contract_file)
         cut_n = require_cut_n(self.cut_n)
-        run = _stored_run(contract.name, cut_n)
+        run = self._stored_run(contract.name, cut_n)
         if run is None:
             run = self._judge(context, contract, cut_n)
         else:
@@ -92,16 +105,22 @@ class ReconcileOperator(SparkSubmitOperator):
         )
 
     def _judge(self, context: Context, contract: Contract, cut_n: int) -> "StoredRun":
-        way = check_spark_connection(SPARK_CONNECTION)
-        self.env_vars = environment = read_spark_environment(contract)
+        way = check_spark_connection(self.spark_conn_id)
+        self.env_vars = environment = read_spark_environment(contract, self.store_conn_id)
         if way is SparkWay.CLIENT:
             self._judge_as_client(contract, _connections_in(environment, contract), cut_n)
         else:
             self._submit(context)
-        run = _stored_run(contract.name, cut_n)
+        run = self._stored_run(contract.name, cut_n)
         if run is None:
             raise NoVerdictStored(f"{contract.name} cut {cut_n}: the Spark app ended well, and stored no verdict")
         return run
+
+    def _stored_run(self, contract_name: str, cut_n: int) -> "StoredRun | None":
+        from tallystick.store.runs.run_store import read_run  # SQLAlchemy: not while parsing
+
+        with open_verdict_store(self.store_conn_id) as engine:
+            return read_run(engine, contract_name, cut_n)
 
     def _submit(self, context: Context) -> None:
         try:
@@ -116,8 +135,8 @@ class ReconcileOperator(SparkSubmitOperator):
         from tallystick_spark.reconcile_app import judge_stored  # PySpark and Arrow: not while parsing
         from tallystick_spark.session import SparkServerRefused
 
-        os.environ[REMOTE_VARIABLE] = SparkConnectHook(SPARK_CONNECTION).get_connection_url()
-        with open_verdict_store() as engine:
+        os.environ[REMOTE_VARIABLE] = SparkConnectHook(self.spark_conn_id).get_connection_url()
+        with open_verdict_store(self.store_conn_id) as engine:
             try:
                 judge_stored(engine, contract, connections, cut_n)
             except SparkServerRefused as fault:
@@ -128,10 +147,3 @@ def _connections_in(environment: Mapping[str, str], contract: Contract) -> Conne
     return connections_from_environment(
         kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection, environment=environment
     )
-
-
-def _stored_run(contract_name: str, cut_n: int) -> "StoredRun | None":
-    from tallystick.store.runs.run_store import read_run  # SQLAlchemy: not while parsing
-
-    with open_verdict_store() as engine:
-        return read_run(engine, contract_name, cut_n)

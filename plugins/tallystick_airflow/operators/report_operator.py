@@ -26,7 +26,7 @@ class ReportOperator(ContractOperator):
         from tallystick.pipeline.local_run import report_of, stored_run  # plots: not while parsing
 
         contract, cut_n = self.read_contract(), self.require_cut_n()
-        with open_verdict_store() as engine:
+        with open_verdict_store(self.store_conn_id) as engine:
             run = stored_run(engine, contract.name, cut_n)
             if run.cut.is_baseline:
                 raise AirflowSkipException("a baseline has read nothing: there is nothing to report")

@@ -28,7 +28,7 @@ class VerifyOperator(ContractOperator):
 
         contract = self.read_contract()
         mask = Mask(contract)
-        with open_verdict_store() as engine:
+        with open_verdict_store(self.store_conn_id) as engine:
             plan, approver = approved_plan(engine, contract.name, context)
             connections = read_acting_connections(contract_to_look_by(engine, contract, plan))
             result = verify_and_keep(engine, contract, plan, connections, actor=approver)

@@ -12,7 +12,7 @@ from tallystick.pipeline.readiness import Readiness
 from tallystick.pipeline.sources import observe
 from tallystick.store.clock import store_now
 from tallystick.store.engine import open_store
-from tallystick_airflow.connections import read_connections, read_store_dsn
+from tallystick_airflow.connections import STORE_CONNECTION, read_connections, read_store_dsn
 
 QUICK_LOOKS = 10
 """Most windows settle within so many looks."""
@@ -24,17 +24,26 @@ class SettleTrigger(BaseTrigger):
 
     Takes the contract itself, not its file: the triggerer may run where the DAGs do not lie. Holds no secret; the
     connections are read where it runs. An error that a look raises fails the task, and its retry starts afresh.
-    poll_seconds: between two of the first looks, as settle_sensor.py says; the default is for a wait that began before
-    an upgrade.
+    poll_seconds: between two of the first looks, as settle_sensor.py says. The defaults are for a wait that began
+    before an upgrade.
     Event: settled, waits_for.
     """
 
-    def __init__(self, *, contract_json: str, window_end_utc: str, give_up_utc: str, poll_seconds: float = 1.0) -> None:
+    def __init__(
+        self,
+        *,
+        contract_json: str,
+        window_end_utc: str,
+        give_up_utc: str,
+        poll_seconds: float = 1.0,
+        store_conn_id: str = STORE_CONNECTION,
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call] # Airflow gave its constructor no types
         self.contract_json = contract_json
         self.window_end_utc = window_end_utc
         self.give_up_utc = give_up_utc
         self.poll_seconds = poll_seconds
+        self.store_conn_id = store_conn_id
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         return (
@@ -44,6 +53,7 @@ class SettleTrigger(BaseTrigger):
                 "window_end_utc": self.window_end_utc,
                 "give_up_utc": self.give_up_utc,
                 "poll_seconds": self.poll_seconds,
+                "store_conn_id": self.store_conn_id,
             },
         )
 
@@ -51,7 +61,7 @@ class SettleTrigger(BaseTrigger):
         give_up_utc = datetime.fromisoformat(self.give_up_utc)
         contract = Contract.model_validate_json(self.contract_json)
         connections = await asyncio.to_thread(read_connections, contract)
-        engine = open_store(await asyncio.to_thread(read_store_dsn))
+        engine = open_store(await asyncio.to_thread(read_store_dsn, self.store_conn_id))
 
         def look() -> tuple[Readiness, datetime]:
             window_end_utc = datetime.fromisoformat(self.window_end_utc)

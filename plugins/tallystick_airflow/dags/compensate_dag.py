@@ -1,4 +1,4 @@
-"""One DAG per contract that allows repairs: plan, approve, second_approval, act, verify.
+"""The DAG of one contract that allows repairs: plan, approve, second_approval, act, verify.
 
 Apart from the reconciliation, so that a parked approval does not hold up the next windows. Started by it, without
 waiting, for a cut whose breaks may be repaired; or by hand, with the number of a cut. Nothing is published before a
@@ -6,10 +6,13 @@ person agrees.
 """
 
 from datetime import timedelta
+from typing import Any
 
 from airflow.sdk import DAG, Param
 
-from tallystick_airflow.contract_files import ContractFile, contracts_folder, read_contract_files
+from tallystick_airflow.contract_files import ContractFile
+from tallystick_airflow.dags.settings import DagSettings
+from tallystick_airflow.dags.window_tasks import PATIENCE
 from tallystick_airflow.operators.act_operator import ActOperator
 from tallystick_airflow.operators.approve_operator import ApprovePlanOperator, SecondApprovalOperator
 from tallystick_airflow.operators.plan_operator import PlanOperator
@@ -34,50 +37,37 @@ holds. Clearing `verify` only looks again. Clearing an approval is refused: Airf
 """
 
 
-def compensate_dag(file: ContractFile) -> DAG:
+def compensate_dag(file: ContractFile, settings: DagSettings) -> DAG:
     """Wire the tasks of one contract that has compensation rules."""
     contract, rules = file.contract, file.contract.compensation
     assert rules is not None
+    patience = PATIENCE | {"retries": 3, "execution_timeout": None}  # people take as long as the contract lets them
     with DAG(
-        dag_id=f"compensate_{contract.name}",
+        dag_id=f"{settings.dag_id_prefix}compensate_{contract.name}",
         description="Repair, after approval, what the reconciliation found",
         doc_md=RUNBOOK.format(timeout_hours=rules.approval_timeout_seconds / 3600),
         schedule=None,
         start_date=contract.start_date,
         catchup=False,
-        allowed_run_types=["manual", "operator_triggered"],
+        allowed_run_types=["manual", "operator_triggered"],  # type: ignore[list-item] # the words of a type that is no API
         params={"cut_n": Param(type="integer", minimum=0, description="Repair what was found up to this cut")},
-        default_args={
-            "owner": contract.owner,
-            "retries": 3,
-            "retry_delay": timedelta(seconds=15),
-            "retry_exponential_backoff": True,
-            "max_retry_delay": timedelta(minutes=10),
-        },
-        tags=["tallystick", "compensation"],
+        default_args={"owner": contract.owner, **patience, **settings.for_all_tasks()},
+        tags=["tallystick", "compensation", *settings.tags],
+        on_failure_callback=settings.on_failure_callback,
+        on_success_callback=settings.on_success_callback,
+        access_control=settings.access_control,
     ) as dag:
-        common = {
-            "contract_file": str(file.path),
-            "cut_n": "{{ params.cut_n }}",
-            "execution_timeout": timedelta(hours=1),
-        }
-        plan = PlanOperator(task_id="plan", **common)
-        approve = ApprovePlanOperator(
-            task_id="approve",
-            contract_file=str(file.path),
-            response_timeout=timedelta(seconds=rules.approval_timeout_seconds),
-        )
-        second = SecondApprovalOperator(
-            task_id="second_approval",
-            contract_file=str(file.path),
-            response_timeout=timedelta(seconds=rules.approval_timeout_seconds),
-        )
-        act = ActOperator(task_id="act", max_active_tis_per_dag=1, **common)
-        verify = VerifyOperator(task_id="verify", **common)
+        stored = {"contract_file": str(file.path), "store_conn_id": settings.store_conn_id}
+        of_cut = {"cut_n": "{{ params.cut_n }}", "execution_timeout": timedelta(hours=1)}
+        asked = {"response_timeout": timedelta(seconds=rules.approval_timeout_seconds), "execution_timeout": None}
+
+        def of(task_id: str, arguments: dict[str, Any]) -> dict[str, Any]:
+            return {"task_id": task_id, **stored, **arguments, **settings.for_task(task_id)}
+
+        plan = PlanOperator(**of("plan", of_cut))
+        approve = ApprovePlanOperator(**of("approve", asked))
+        second = SecondApprovalOperator(**of("second_approval", asked))
+        act = ActOperator(max_active_tis_per_dag=1, **of("act", of_cut))
+        verify = VerifyOperator(**of("verify", of_cut))
         plan >> approve >> second >> act >> verify
     return dag
-
-
-for file in read_contract_files(contracts_folder(__file__)).accepted:
-    if file.contract.compensation:
-        globals()[f"compensate_{file.contract.name}"] = compensate_dag(file)
