@@ -1,4 +1,4 @@
-"""What was seen of both sides, as values: newest events, a table's columns, and rows that hold an event's value."""
+"""Samples of both sides, as values: newest events, a table's columns, and rows that hold an event's value."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Row = Mapping[str, Any]
 
 
 class ColumnKind(StrEnum):
-    """What a column holds, as far as a contract cares."""
+    """The kinds of columns that a contract tells apart."""
 
     INTEGER = "integer"
     DECIMAL = "decimal"

@@ -17,6 +17,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
+from tallystick.host.extras import require
 from tallystick.model.errors import TallystickError
 
 SPARK_LOCK = Path(__file__).with_name("jars.lock")
@@ -187,11 +188,12 @@ def _find_java() -> str:
 
 
 def _find_ivy() -> Path:
-    pyspark = find_spec("pyspark")
-    folder = Path(pyspark.origin).parent / "jars" if pyspark and pyspark.origin else Path()
+    require("pyspark")
+    spec = find_spec("pyspark")
+    folder = Path(spec.origin).parent / "jars" if spec and spec.origin else Path()
     found = sorted(folder.glob("ivy-*.jar"))
     if not found:
-        raise JarsRefused("pyspark: not installed here, and Ivy comes with it; pip install 'tallystick[spark]'")
+        raise JarsRefused(f"Ivy: not in {folder}, where the package pyspark has it; pip install 'tallystick[spark]'")
     return found[-1]
 
 

@@ -25,7 +25,7 @@ class SettingRefused(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class DagSettings:
-    """What a DAG file may ask for. Each is named as Airflow names it.
+    """The settings that a DAG file may ask for. Each is named as Airflow names it.
 
     dag_id_prefix: before the ids of all DAGs, such as `payments_`.
     store_conn_id, spark_conn_id: the connections of the verdict store and of Spark.
