@@ -17,8 +17,9 @@ A copy that pairs with one that waited, while another of its side stands where n
 baseline, is one too many: the two stand for one.
 
 A reversal of ours and the copy that it takes back are taken out together before anything is paired; a copy too many
-waits for one that lies beyond the cut. A row that names any other row as taken back pairs with nothing and is one too
-many itself.
+waits for one that lies beyond the cut. So are a row and its reversal that no run of this contract has judged as such,
+while another row of the key stands. A row that names any other row as taken back pairs with nothing and is one too many
+itself.
 
 An event pairs by its key whatever its topic; one whose leg belongs to another topic is misrouted, also where it pairs.
 A copy on a topic of no leg pairs with nothing and doubles nothing: nobody of this contract reads it.
@@ -40,8 +41,16 @@ from tallystick.matching.match_case import (
     MatchStatus,
     RecordLocation,
     UnmatchedItem,
+    id_of_copy,
 )
-from tallystick.matching.reversals import idle_reversal, is_taken_back_beyond, names_a_row_that_is_gone, reversals_in
+from tallystick.matching.reversals import (
+    any_takes_back,
+    idle_reversal,
+    is_taken_back_beyond,
+    names_a_row_that_is_gone,
+    reversals_in,
+    taken_back_elsewhere,
+)
 from tallystick.model.direction import Direction
 from tallystick.model.finding_names import SURPLUS_CLASSES, BreakClass
 from tallystick.model.item_reason import ReasonCode, ReasonSide, reason_of
@@ -87,7 +96,7 @@ def pair_key(
     if not case.match_key:
         rows = [copy for copy in case.copies if not _is_judged(copy)]
         return MatchResult(case=case, matched=(), residues=tuple(map(_without_key, rows)))
-    if len(case.copies) == 1 and not case.copies[0].reverses:
+    if len(case.copies) == 1 and not case.copies[0].reverses and not any_takes_back(case.lookup_hits):
         alone = _judge_alone(case, case.copies[0], origin_side(direction), deadlines)
         residues = [_in_its_words(_judge_route(residue, legs), direction) for residue in alone]
         return MatchResult(case=case, matched=(), residues=tuple(residues))
@@ -102,9 +111,11 @@ def pair_several(
     idle: list[Entry] = []
     if any(copy.reverses for copy in case.copies):
         netted = tuple(reversals_in(case, rows_keep_sign=rows_keep_sign))
-        case = _without(case, [copy for pair in netted for copy in pair])
+        case = _without(case, (copy.item_id for pair in netted for copy in pair))
+    if any_takes_back((*case.copies, *case.lookup_hits)):
+        case = _without(case, taken_back_elsewhere(case, rows_keep_sign=rows_keep_sign))
         idle = [copy for copy in case.side(ItemSide.LEDGER) if copy.reverses and copy.carried is None]
-        case = _without(case, idle)
+        case = _without(case, map(id_of_copy, idle))
     origin, follower = origin_side(direction), other_side(origin_side(direction))
     origins, followers = case.side(origin), case.side(follower)
     extras = frozenset(copy.item_id for copy in _extra_origins(case, origins, origin))
@@ -167,8 +178,8 @@ def _in_its_words(residue: UnmatchedItem, direction: Direction) -> UnmatchedItem
     return replace(residue, reason=residue.reason.of_inputs())
 
 
-def _without(case: MatchGroup, copies: Iterable[Entry]) -> MatchGroup:
-    gone = {copy.item_id for copy in copies}
+def _without(case: MatchGroup, item_ids: Iterable[str]) -> MatchGroup:
+    gone = set(item_ids)
     return replace(
         case,
         copies=tuple(copy for copy in case.copies if copy.item_id not in gone),

@@ -1,7 +1,7 @@
 """Events and rows that take another one back. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tallystick.kafka_log.record import LogRecord
 from tallystick.matching.grouping import (
@@ -13,12 +13,16 @@ from tallystick.matching.match_case import (
     LookupHit,
     MatchGroup,
     MatchStatus,
+    RecordLocation,
     UnmatchedItem,
     id_of_copy,
 )
+from tallystick.matching.scan_result import place_in_order
 from tallystick.model.finding_names import SURPLUS_CLASSES, BreakClass
 from tallystick.model.item_reason import ReasonCode, reason_of
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
+
+_BELOW_THE_SLICE = frozenset({RecordLocation.BEFORE_BASELINE, RecordLocation.EARLIER_SLICE, RecordLocation.UNREAD})
 
 
 def may_be_taken_back(item: OpenItem) -> bool:
@@ -65,6 +69,71 @@ def _may_be_taken_back_now(copy: Entry) -> bool:
 
 def _is_not_judged(copy: Entry) -> bool:
     return copy.carried is None or copy.carried.state is ItemState.OPEN
+
+
+def any_takes_back(rows: Iterable[Entry | LookupHit]) -> bool:
+    """Return whether one of these takes another one back."""
+    return any(one.reverses if isinstance(one, Entry) else "reverses" in one.detail for one in rows)
+
+
+def taken_back_elsewhere(case: MatchGroup, *, rows_keep_sign: bool) -> frozenset[str]:
+    """Return item ids of rows that a compensation's row takes back, and of those that do, where this cut reads one of
+    the two at most, and another row of the key stands.
+
+    To another contract the row was one too many: its books may have begun before these, or have lost what these have
+    read. Or an earlier run has netted the two, and one was written anew since.
+    """
+    known = {copy.item_id for copy in case.copies}
+    new = {copy.item_id: _Row.of_copy(copy) for copy in case.side(ItemSide.LEDGER) if copy.carried is None}
+    older = {
+        seen.item_id: _Row.of_hit(seen)
+        for seen in case.lookup_hits
+        if seen.side is ItemSide.LEDGER and seen.place in _BELOW_THE_SLICE and seen.item_id not in known
+    }
+    standing = {copy.item_id for copy in case.side(ItemSide.LEDGER) if not copy.reverses}
+    standing |= {item_id for item_id, row in older.items() if not row.reverses}
+    found: set[str] = set()
+    for item_id, reversal in sorted({**new, **older}.items(), key=lambda one: place_in_order(one[0])):
+        named = older.get(reversal.reverses) or (new.get(reversal.reverses) if item_id in older else None)
+        if named is None or not reversal.action_id or named.reverses or reversal.reverses in found:
+            continue
+        if named.taken_back_by(rows_keep_sign) == (reversal.amount_minor, reversal.currency) and standing - found - {
+            reversal.reverses
+        }:
+            found |= {item_id, reversal.reverses}
+    return frozenset(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Row:
+    """The little that says whether a row takes another one back. amount_minor: None where a look-up does not say it."""
+
+    amount_minor: int | None
+    currency: str
+    reverses: str
+    action_id: str
+
+    @classmethod
+    def of_copy(cls, copy: Entry) -> "_Row":
+        return cls(
+            amount_minor=copy.amount_minor, currency=copy.currency, reverses=copy.reverses, action_id=copy.action_id
+        )
+
+    @classmethod
+    def of_hit(cls, seen: LookupHit) -> "_Row":
+        said = seen.detail
+        return cls(
+            amount_minor=said.get("amount_minor"),
+            currency=str(said.get("currency", "")),
+            reverses=str(said.get("reverses", "")),
+            action_id=str(said.get("action_id", "")),
+        )
+
+    def taken_back_by(self, rows_keep_sign: bool) -> tuple[int, str] | None:
+        """Return the money of a row that takes this one back."""
+        if self.amount_minor is None:
+            return None
+        return (self.amount_minor if rows_keep_sign else -self.amount_minor), self.currency
 
 
 def is_taken_back_beyond(case: MatchGroup, copy: Entry) -> bool:

@@ -7,7 +7,7 @@ One file, since what is asked and the form in which its answers are stored have 
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -22,6 +22,7 @@ from tallystick.kafka_log.search import Wanted, find_records
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.ledger.earlier_rows import EarlierRows
 from tallystick.ledger.key_index import ReadableIndexes
+from tallystick.ledger.protocol import LedgerRow
 from tallystick.ledger.unread_rows import UnreadRows, moved_on
 from tallystick.matching.closed_cut import losses_of_closed, pairs_beside_closed, unread_where_closed
 from tallystick.matching.ledger_horizon import locate_row
@@ -40,7 +41,7 @@ from tallystick.matching.record_location import (
 from tallystick.matching.row_identity import RowNames
 from tallystick.matching.scan_result import SliceScan
 from tallystick.matching.unreadable_ranges import Loss, loss_before_the_books
-from tallystick.model.cut import Cut, PartitionSnapshot, Sample, is_recreated
+from tallystick.model.cut import Cut, LedgerSlice, PartitionSnapshot, Sample, is_recreated
 from tallystick.model.direction import Direction
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.open_item import ItemSide
@@ -215,7 +216,7 @@ def _lookup_hits(
     contract, keys = sides.contract, [case.match_key for case in asked.keyed]
     rows = sides.ledger.look_up_rows(keys, cut.ledger_slice)
     in_ledger = {
-        case.match_key: asked.row_names.named(case, [locate_row(row, cut.ledger_slice) for row in rows[case.match_key]])
+        case.match_key: asked.row_names.named(case, list(_located(rows[case.match_key], cut.ledger_slice)))
         for case in asked.keyed
         if case.match_key in rows
     }
@@ -245,6 +246,15 @@ def _lookup_hits(
         key: {leg: tuple(found) for leg, found in legs.items()} for key, legs in in_topics.by_transaction.items()
     }
     return unread_where_closed(by_key, past.closed), by_transaction
+
+
+def _located(rows: Sequence[LedgerRow], ledger_slice: LedgerSlice) -> Iterator[LookupHit]:
+    """Locate the rows of one key. One that a compensation's row takes back says its money."""
+    taken_back = {row.reverses for row in rows if row.action_id}
+    for row in rows:
+        seen = locate_row(row, ledger_slice)
+        money = {"amount_minor": row.amount_minor, "currency": row.currency} if row.row_id in taken_back else {}
+        yield replace(seen, detail={**seen.detail, **money})
 
 
 def _input_keys(asked: Questions, indexed: _Hits, *, now_utc: datetime) -> set[str]:

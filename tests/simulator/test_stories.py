@@ -657,3 +657,37 @@ def test_an_event_that_came_open_where_others_had_been_read_is_told_of_by_the_ru
         *((step, 2, 4, 36), "window", ("carry", 5, 0), "window", ("canary_key", 4, 6)),
     )
     assert ("log_rewritten" in doubts(played, upto=4)[3]) == (step == "truncate")
+
+
+@pytest.mark.parametrize(
+    ("repaired", "told"), [("plan_and_act", []), ("wait", ["duplicate_in_ledger"])], ids=["taken back", "it stands"]
+)
+def test_what_takes_back_a_row_that_was_one_too_many_to_older_books_alone_is_none_to_younger_ones(
+    repaired: str, told: list[str]
+) -> None:
+    """Their baseline came once both rows stood, so that they know neither as one too many."""
+    down = ("cluster_down", 2, 8)
+    played = play(
+        Config(slice_by="written_xid", legs=2, carrier_mode="at_least", contracts=2, posts="negated"),
+        *(("trade", 2, 3), ("cluster_down", 0, 0, 29), "cluster_down", "window", down, ("redeliver", 5, 10), down),
+        *("window", (repaired, 5, 9), "window"),
+    )
+    assert outstanding(played) == []
+    of_audit = outstanding_breaks(played.world.store, "audit")
+    assert [str(one.item_break.break_class) for one in of_audit] == told
+
+
+@pytest.mark.parametrize(("repaired", "rows"), [("plan_and_act", 1), ("wait", 2)], ids=["taken back", "both stand"])
+def test_what_takes_back_a_row_that_another_contract_has_paired_is_no_duplicate_beside_an_older_row(
+    repaired: str, rows: int
+) -> None:
+    """The log was cut back while the books began, so that one contract read the event and the other did not."""
+    played = play(
+        Config(slice_by="written_xid", producer_mode="plain", contracts=2, posts="negated"),
+        *(("trade", 2, 4), ("first_again", 1, 2), ("truncate", 0, 10, 13), "window", ("both_again", 2, 2), "window"),
+        *((repaired, 0, 10), "window"),
+    )
+    of_audit = outstanding_breaks(played.world.store, "audit")
+    assert [str(one.item_break.break_class) for one in of_audit] == ["duplicate_in_topic_no_idempotence"]
+    stand = [row for row in played.world.truth.rows.values() if not row.nets and row.taken_back_at is None]
+    assert len(stand) == rows

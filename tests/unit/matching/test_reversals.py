@@ -339,3 +339,60 @@ def test_what_the_log_says_of_an_event_is_not_taken_from_what_is_known_of_rows()
     case = MatchGroup(match_key="ev-1", copies=(event(20), row(1)))
     of_event = seen(IN_TOPIC, RecordLocation.SLICE, 20, reverses=event(9).item_id, action_id=ACTION)
     assert with_row_reversals([case], {"ev-1": [of_event, seen(LEDGER, RecordLocation.SLICE, 1)]}, []) == (case,)
+
+
+OURS = {"reverses": "ledger:9", "action_id": ACTION}
+ITS_MONEY = {"amount_minor": 1_000, "currency": "EUR"}
+
+
+def older(row_id: int, place: RecordLocation = RecordLocation.EARLIER_SLICE, **said: Any) -> LookupHit:
+    return seen(LEDGER, place, row_id, **said)
+
+
+def fates(outcome: MatchResult) -> dict[str, MatchStatus]:
+    return {one.copy.item_id: one.fate for one in outcome.residues}
+
+
+@pytest.mark.parametrize("place", [RecordLocation.BEFORE_BASELINE, RecordLocation.EARLIER_SLICE, RecordLocation.UNREAD])
+def test_a_compensation_s_row_is_no_duplicate_that_takes_back_one_of_several_which_this_contract_has_not_judged(
+    place: RecordLocation,
+) -> None:
+    """Found by the simulated world: to another contract, whose books began before, that row was one too many."""
+    others = older(1, place), older(9, place, **ITS_MONEY)
+    assert fates(row_outcome_of(row_reversal(), lookup_hits=others)) == {}
+    assert fates(row_outcome_of(row_reversal(), lookup_hits=others[1:])) == {"ledger:20": MatchStatus.EXTRA}
+
+
+@pytest.mark.parametrize(
+    ("reversal", "named"),
+    [
+        pytest.param(row_reversal(), older(9, RecordLocation.PENDING, **ITS_MONEY), id="it is beyond the cut"),
+        pytest.param(row_reversal(), older(9), id="its money is not known"),
+        pytest.param(row_reversal(amount_minor=-999), older(9, **ITS_MONEY), id="other money"),
+        pytest.param(row_reversal(currency="USD"), older(9, **ITS_MONEY), id="another currency"),
+        pytest.param(replace(row_reversal(), action_id=""), older(9, **ITS_MONEY), id="no compensation"),
+        pytest.param(row_reversal(), older(9, reverses="ledger:2", **ITS_MONEY), id="a reversal itself"),
+        pytest.param(row_reversal(of=8), older(9, **ITS_MONEY), id="it is gone"),
+    ],
+)
+def test_a_row_that_says_so_of_anything_else_is_one_too_many(reversal: Entry, named: LookupHit) -> None:
+    assert fates(row_outcome_of(reversal, lookup_hits=[older(1), named])) == {"ledger:20": MatchStatus.EXTRA}
+
+
+def test_a_row_is_taken_back_once_and_the_last_one_that_stands_never_is() -> None:
+    hits = older(1), older(9, **ITS_MONEY)
+    twice = row_outcome_of(row_reversal(20), row_reversal(21), lookup_hits=hits)
+    assert fates(twice) == {"ledger:21": MatchStatus.EXTRA}
+    both = replace(row_reversal(21), reverses="ledger:1")
+    of_both = row_outcome_of(row_reversal(20), both, lookup_hits=[older(1, **ITS_MONEY), hits[1]])
+    assert fates(of_both) == {"ledger:21": MatchStatus.EXTRA}
+
+
+@pytest.mark.parametrize("of", ["ledger:9", "ledger:8"], ids=["it", "another"])
+def test_a_row_that_was_taken_back_in_an_earlier_cut_is_no_duplicate_once_it_is_written_anew(of: str) -> None:
+    said = {**OURS, "reverses": of, "amount_minor": -1_000, "currency": "EUR"}
+    there = older(1), older(20, **said)
+    assert fates(row_outcome_of(row(9), lookup_hits=there)) == (
+        {} if of == "ledger:9" else {"ledger:9": MatchStatus.EXTRA}
+    )
+    assert fates(row_outcome_of(row(9), lookup_hits=there[1:])) == {"ledger:9": MatchStatus.ORIGIN_ABSENT}
