@@ -57,7 +57,7 @@ from tallystick.model.run_result import RunResult
 from tallystick.model.verdict import ExitCode
 from tallystick.pipeline.investigate import ScannedCut, investigate, take_cut_census
 from tallystick.pipeline.lookups import LookUps
-from tallystick.pipeline.run_history import open_indexes, read_history
+from tallystick.pipeline.run_history import keys_as_old_as_the_books, open_indexes, read_history
 from tallystick.pipeline.sources import open_both_sides
 from tallystick.report.log_excerpt import FETCH_BYTES, with_strips
 from tallystick.store.alerts.alert_store import firing_alerts
@@ -294,6 +294,7 @@ def judge_cut(
         if stored_look_ups is not None:
             keys_to_include |= set(stored_look_ups.by_key)
         else:
+            keys_to_include |= set(keys_as_old_as_the_books(sides.ledger, cut, past))
             indexes = open_indexes(engine, contract, cut, artifacts_folder())
         scan, counted = scan_cut(
             engine,

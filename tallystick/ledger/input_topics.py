@@ -76,6 +76,9 @@ class InputTopics:
     def keys_seen_before(self, ledger_slice: LedgerSlice) -> tuple[str, ...]:
         return ()
 
+    def keys_below(self, ledger_slice: LedgerSlice, *, below: int) -> tuple[str, ...]:
+        return ()
+
     def held_snapshot(self) -> AbstractContextManager[None]:
         return nullcontext()
 

@@ -285,6 +285,14 @@ class JdbcLedger:
         seen = self.connection.scalars(older.where(key.in_(inside)).distinct())
         return tuple(sorted(_text(one) for one in seen))
 
+    def keys_below(self, ledger_slice: LedgerSlice, *, below: int) -> tuple[str, ...]:
+        start, end = ledger_slice.position_start, min(ledger_slice.position_end, below)
+        if start >= end:
+            return ()
+        key = self._column(self.ledger.columns.match_key)
+        there = select(key).where(self._between(start, end), self._pairs, key.is_not(None)).distinct()
+        return tuple(sorted(_text(one) for one in self.connection.scalars(there)))
+
     def held_snapshot(self) -> AbstractContextManager[None]:
         return nullcontext()
 

@@ -214,6 +214,16 @@ class ParquetLedger:
         seen = {_text(one) for batch in scanner.to_batches() for one in batch.column(0).to_pylist()}
         return tuple(sorted(seen))
 
+    def keys_below(self, ledger_slice: LedgerSlice, *, below: int) -> tuple[str, ...]:
+        """Read the keys of the files that were written below it, into memory."""
+        written = [file for file in ledger_slice.files if file.modified_ns // _NANOSECONDS < below]
+        listed = self._list() if written else {}
+        there = [listed[file.path] for file in written if file.path in listed]
+        if not there:
+            return ()
+        keys = self._dataset(there).to_table(columns=[self.ledger.columns.match_key]).column(0)
+        return tuple(sorted({_text(one) for one in keys.to_pylist() if one is not None}))
+
     def held_snapshot(self) -> AbstractContextManager[None]:
         return nullcontext()
 

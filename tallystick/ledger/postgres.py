@@ -244,6 +244,17 @@ def keys_seen_before(
     return tuple(row[0] for row in connection.execute(query))
 
 
+def keys_between(
+    connection: psycopg.Connection, ledger: LedgerSection, *, xid_start: int, xid_end: int
+) -> tuple[str, ...]:
+    """Return keys of all rows there."""
+    key = ledger.columns.match_key
+    inside = postgres_sql.slice_condition(ledger, xid_start=xid_start, xid_end=xid_end)
+    pairing = postgres_sql.pairing_condition(ledger)
+    query = f"SELECT DISTINCT {key}::text FROM {ledger.table} WHERE {inside} AND {pairing} AND {key} IS NOT NULL"
+    return tuple(sorted(row[0] for row in connection.execute(query)))
+
+
 @contextmanager
 def held_snapshot(connection: psycopg.Connection, ledger: LedgerSection) -> Iterator[str]:
     """Hold one snapshot for all that a scan reads, by its exported name; this connection reads under it too.
@@ -325,6 +336,10 @@ class PostgresLedger:
         return keys_seen_before(
             self.connection, self.ledger, xid_start=ledger_slice.position_start, xid_end=ledger_slice.position_end
         )
+
+    def keys_below(self, ledger_slice: LedgerSlice, *, below: int) -> tuple[str, ...]:
+        start, end = ledger_slice.position_start, min(ledger_slice.position_end, below)
+        return keys_between(self.connection, self.ledger, xid_start=start, xid_end=end) if start < end else ()
 
     def rows_by_id(self, row_ids: Collection[int], ledger_slice: LedgerSlice) -> list[dict[str, Any]]:
         """Return the slice's rows of these ids, as a scan of the slice reads them. Needs `row_id_is_integer`."""

@@ -148,6 +148,10 @@ class Ledger(Protocol):
         """Return keys of the slice that also stand below it; needless where the key is unique."""
         ...
 
+    def keys_below(self, ledger_slice: LedgerSlice, *, below: int) -> tuple[str, ...]:
+        """Return keys of the slice's rows below a position; as many as rows, so it is asked of what began before."""
+        ...
+
     def held_snapshot(self) -> AbstractContextManager[str | None]:
         """Keep what a scan of several parts reads as it is, and rows in their places; its name, for other sessions.
 

@@ -26,7 +26,7 @@ from tallystick.ledger.protocol import LedgerRow
 from tallystick.ledger.unread_rows import UnreadRows, moved_on
 from tallystick.matching.closed_cut import losses_of_closed, pairs_beside_closed, unread_where_closed
 from tallystick.matching.ledger_horizon import locate_row
-from tallystick.matching.match_case import LookupHit, MatchGroup, RecordLocation
+from tallystick.matching.match_case import BEYOND_THE_CUT, LookupHit, MatchGroup, RecordLocation
 from tallystick.matching.producer_acks import AckedOffset, acks_of, locate_acked
 from tallystick.matching.record_location import (
     add_unseen,
@@ -279,6 +279,7 @@ def _topic_keys(asked: Questions, in_ledger: _Hits, cut: Cut, past: RunHistory, 
             new_copies_due_utc=asked.new_copies_due_utc,
         )
         or _may_be_repeated(case, cut, past)
+        or _may_repeat_one_of_before(case, in_ledger.get(case.match_key, ()), past)
     }
 
 
@@ -287,6 +288,14 @@ def _may_be_repeated(case: MatchGroup, cut: Cut, past: RunHistory) -> bool:
     moved_here = cut.ledger_slice.position_start < past.rows_moved_below
     older = past.ledger_starts.rows_may_be_older
     return pairs_beside_closed(case, past.closed) or pairs_with_older_row(case, older, moved_here=moved_here)
+
+
+def _may_repeat_one_of_before(case: MatchGroup, rows: Iterable[LookupHit], past: RunHistory) -> bool:
+    """Return whether an event has a row that may be older than the books: its first event may be as well."""
+    return bool(case.side(ItemSide.TOPIC)) and any(
+        row.place not in BEYOND_THE_CUT and past.may_be_older_than_the_books(row.detail.get("transaction_id", -1))
+        for row in rows
+    )
 
 
 def _add_indexed(found: dict[str, list[LookupHit]], indexed: Mapping[str, Sequence[LookupHit]], side: ItemSide) -> None:

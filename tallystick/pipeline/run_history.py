@@ -8,6 +8,7 @@ from sqlalchemy import Engine
 
 from tallystick.contract.contract import Contract
 from tallystick.ledger.key_index import ReadableIndexes, readable_indexes
+from tallystick.ledger.protocol import Ledger
 from tallystick.ledger.unread_rows import UnreadRows
 from tallystick.matching.match_case import LookupHit, RecordLocation
 from tallystick.matching.unreadable_ranges import LedgerStarts, Loss
@@ -49,6 +50,13 @@ class RunHistory:
     surplus_items: tuple[OpenItem, ...] = ()
     """Surplus copies, which nothing but a reversal ends: no part of the pairing."""
 
+    def may_be_older_than_the_books(self, position: int) -> bool:
+        """Return whether a row that no slice below the baseline has may have been there when the books began: a
+        transaction that was open then held the horizon below it.
+        """
+        began = self.baseline.ledger_slice
+        return began.baseline_position <= position < began.snapshot.high_mark
+
 
 def read_history(engine: Engine, contract: Contract, cut: Cut, carried: tuple[OpenItem, ...]) -> RunHistory:
     """Read the baseline, the previous cut and the guard's expected count. Only a baseline has no past."""
@@ -69,6 +77,15 @@ def read_history(engine: Engine, contract: Contract, cut: Cut, carried: tuple[Op
         closed=closed_cuts_before(engine, contract.name, cut.n),
         surplus_items=surplus_items_as_of(engine, contract.name, cut.n),
     )
+
+
+def keys_as_old_as_the_books(ledger: Ledger, cut: Cut, past: RunHistory) -> tuple[str, ...]:
+    """Return keys of the slice's rows that may have been there when the books began: so may their events have been, and
+    one that this cut reads repeats them.
+    """
+    if not past.may_be_older_than_the_books(cut.ledger_slice.position_start):
+        return ()
+    return ledger.keys_below(cut.ledger_slice, below=past.baseline.ledger_slice.snapshot.high_mark)
 
 
 def open_indexes(engine: Engine, contract: Contract, cut: Cut, artifacts: Path) -> ReadableIndexes:

@@ -95,11 +95,12 @@ def test_a_folder_in_memory_answers_as_real_files_do(tmp_path: Path) -> None:
                 replace(ledger.read_snapshot(), system_identifier=""),
                 sizes_left_out(own),
                 ledger.keys_seen_before(own),
+                ledger.keys_below(own, below=end),
                 ledger.look_up_rows({"ev-1", "ev-2", "ev-3", "ev-4"}, own),
             )
         )
     assert told[0] == told[1]
-    assert {key: len(rows) for key, rows in told[0][4].items()} == {"ev-1": 2, "ev-3": 2}
+    assert {key: len(rows) for key, rows in told[0][5].items()} == {"ev-1": 2, "ev-3": 2}
 
 
 def test_whoever_changes_a_row_writes_its_file_anew() -> None:

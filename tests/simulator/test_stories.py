@@ -691,3 +691,18 @@ def test_what_takes_back_a_row_that_another_contract_has_paired_is_no_duplicate_
     assert [str(one.item_break.break_class) for one in of_audit] == ["duplicate_in_topic_no_idempotence"]
     stand = [row for row in played.world.truth.rows.values() if not row.nets and row.taken_back_at is None]
     assert len(stand) == rows
+
+
+@pytest.mark.parametrize("slice_by", ["xmin", "written_xid", "parquet"])
+@pytest.mark.parametrize(
+    ("again", "told"), [("redeliver", ["duplicate_in_topic_reprocessed"]), ("wait", [])], ids=["again", "once"]
+)
+def test_an_event_that_comes_again_is_a_duplicate_where_its_row_stood_above_an_open_writer_when_the_books_began(
+    again: str, told: list[str], slice_by: str
+) -> None:
+    """The first slice reads the row, which pairs with the second event; the first one is older than the books."""
+    played = play(
+        Config(direction="ledger_to_topic", slice_by=slice_by, producer_mode="plain", carrier_mode="at_least"),
+        *(("pay", 1, 0), "trade", "window", (again, 5, 0)),
+    )
+    assert outstanding(played) == told

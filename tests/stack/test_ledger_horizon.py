@@ -80,6 +80,32 @@ def test_slices_cut_while_four_writers_work_hold_every_committed_row_once(table:
     assert Counter(slices.replayed(table.by_xmin)) == Counter(slices.replayed(table.by_written_xid)) == expected
 
 
+@pytest.mark.parametrize("by", ["by_xmin", "by_written_xid"])
+def test_rows_that_stood_when_books_began_above_an_open_writer_are_named_and_what_came_since_is_not(
+    table: Table, by: str
+) -> None:
+    """Their events may be older than the books too, whose first slices read these rows."""
+    ledger = PostgresLedger(connection=table.reader, ledger=getattr(table, by))
+    with table.connect() as writer:
+        writer.execute("BEGIN")
+        table.insert(writer, "held")
+        table.run(f"INSERT INTO {table.name} (event_id) VALUES ('there already')")
+        began = ledger.read_snapshot()
+        table.run(f"INSERT INTO {table.name} (event_id) VALUES ('came since')")
+        writer.execute("COMMIT")
+    now = ledger.read_snapshot()
+    own = LedgerSlice(
+        position_start=began.low_mark,
+        position_end=now.low_mark,
+        snapshot=now,
+        mark=now.high_mark,
+        baseline_position=began.low_mark,
+    )
+    assert ledger.keys_below(own, below=began.high_mark) == ("held", "there already")
+    assert ledger.keys_below(own, below=began.low_mark) == ()
+    assert ledger.keys_below(own, below=now.high_mark) == ("came since", "held", "there already")
+
+
 def _write_all_shapes(table: Table, worker: int, *, until: threading.Event) -> list[str]:
     """Transactions of every shape, at least one round of them. Gives back the keys that were committed."""
     committed: list[str] = []

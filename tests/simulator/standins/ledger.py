@@ -180,6 +180,10 @@ class WorldLedger:
         older = {row.match_key for row in self._now() if self._position(row) < start}
         return tuple(sorted({row.match_key for row in inside if row.match_key in older or row.reverses}))
 
+    def keys_below(self, ledger_slice: LedgerSlice, *, below: int) -> tuple[str, ...]:
+        start, end = ledger_slice.position_start, min(ledger_slice.position_end, below)
+        return tuple(sorted({row.match_key for row in self._now() if start <= self._position(row) < end}))
+
     @contextmanager
     def held_snapshot(self) -> Iterator[str | None]:
         self.point.reached("ledger.held_snapshot")

@@ -65,6 +65,11 @@ class WorldParquetLedger(ParquetLedger):
         older = [path for path in known_files(self._before(ledger_slice)) if path in listed]
         return tuple(sorted({row.match_key for row in self.database.rows_in(older)} & own))
 
+    def keys_below(self, ledger_slice: LedgerSlice, *, below: int) -> tuple[str, ...]:
+        files = [file for file in ledger_slice.files if file.modified_ns // 1_000_000 < below]
+        there = _there(files, self._list() if files else {})
+        return tuple(sorted({row.match_key for row in self.database.rows_in(there)}))
+
     def _list(self) -> dict[str, LedgerFile]:
         self.point.reached("ledger.list")
         return {

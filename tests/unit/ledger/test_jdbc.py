@@ -196,6 +196,7 @@ def test_rows_are_counted_and_found_by_key_with_their_positions(file: str) -> No
         assert not there.describe().key_is_unique
         assert there.count_older_rows(now) == 1
         assert there.keys_seen_before(now) == ("a",)
+        assert [there.keys_below(now, below=below) for below in (7, 8, 9, 20)] == [(), ("a",), ("a", "b"), ("a", "b")]
         found = there.look_up_rows(["a", "b", "nowhere"], now)
     assert {key: [(row.row_id, row.position) for row in rows] for key, rows in found.items()} == {
         "a": [("11", 1), ("12", 7)],

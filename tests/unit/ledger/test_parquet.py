@@ -164,10 +164,12 @@ def test_a_row_is_found_by_key_with_the_place_of_the_cut_that_took_its_file(tmp_
         "changed": {"day=7/two.parquet:changed": RecordLocation.UNREAD},
     }
     assert ledger.keys_seen_before(now) == ("a",)
+    assert [ledger.keys_below(now, below=below) for below in (1_500, 1_501)] == [(), ("a",)]
     assert ledger.files_to_scan(now) == [f"{tmp_path}/billing/posting/moved in late.parquet"]
     assert ledger.changed_files(now) == ()
     (tmp_path / "billing/posting/moved in late.parquet").unlink()
     assert ledger.files_to_scan(now) == []
+    assert ledger.keys_below(now, below=1_501) == ()
     assert [change.after for change in ledger.changed_files(now)] == [None]
     assert set(known_files([*slices, now])) == {
         "old.parquet",
