@@ -7,7 +7,8 @@ from airflow.sdk.configuration import conf
 from tallystick.alerting.sinks.connection import SinkConnection
 from tallystick.connections.connections import artifacts_folder, runbook_links
 from tallystick.contract.contract import Contract
-from tallystick_airflow.connections import ConnectionRefused, get_connection, sink_connection
+from tallystick_airflow.connections import get_connection, sink_connection
+from tallystick_airflow.hooks.refusal import ConnectionRefused
 
 if TYPE_CHECKING:
     from tallystick.alerting.sinks.registry import Sink

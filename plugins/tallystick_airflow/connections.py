@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
 from typing import Any
-from urllib.parse import quote, urlencode
 
 from airflow.sdk import BaseHook, Connection
-from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
+from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
-from sqlalchemy import make_url
+from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from tallystick.alerting.sinks.connection import SinkConnection
@@ -27,6 +26,15 @@ from tallystick.connections.connections import (
 )
 from tallystick.contract.contract import Contract
 from tallystick.contract.ledger import LedgerSection
+from tallystick_airflow.hooks.database_address import OURS as JDBC_EXTRAS
+from tallystick_airflow.hooks.database_address import (
+    POSTGRES_TYPES,
+    given,
+    postgres_address,
+    require_client,
+    url_of_hook,
+)
+from tallystick_airflow.hooks.refusal import ConnectionRefused
 
 STORE_CONNECTION = "tallystick_store"
 SPARK_CONNECTION = "spark_default"
@@ -37,10 +45,6 @@ class SparkWay(StrEnum):
 
     SUBMIT = "spark"
     CLIENT = "spark_connect"
-
-
-class ConnectionRefused(AirflowFailException):
-    """A connection is missing or of another type than the contract needs. No retry cures it."""
 
 
 def read_connections(contract: Contract) -> Connections:
@@ -131,43 +135,45 @@ def get_connection(connection_id: str) -> Connection:
 
 
 def postgres_dsn(connection: Connection) -> str:
-    """Write a connection as a PostgreSQL URI, its extra as parameters. Raises ConnectionRefused."""
-    _expect_type(connection, "postgres", "postgresql")
-    password = quote(connection.password or "", safe="")
-    mask_secret(password)  # Airflow knows the plain form only
-    parameters = urlencode(_strings(connection.extra_dejson))
-    return (
-        f"postgresql://{quote(connection.login or '', safe='')}:{password}"
-        f"@{connection.host}:{connection.port or 5432}/{quote(connection.schema or '', safe='')}"
-        f"{'?' if parameters else ''}{parameters}"
-    )
+    """Write a connection as a PostgreSQL URI, its extra as parameters. Raises ConnectionRefused, AccountNotGiven."""
+    _expect_type(connection, *POSTGRES_TYPES)
+    return postgres_address(connection)
 
 
 def jdbc_address(connection: Connection) -> str:
-    """Write a connection as what `tallystick.ledger.jdbc_connection.jdbc_settings` reads. Raises ConnectionRefused.
+    """Write a connection as what `tallystick.ledger.jdbc_connection.jdbc_settings` reads.
 
-    The extra's `url` is SQLAlchemy's, without the account, which is the connection's own; `jdbc_url` and `driver` stand
-    beside it where the database is another than PostgreSQL or SQLite. One of type postgres needs no extra.
+    One whose extra has a `url`, which is SQLAlchemy's, without the account, which is the connection's own; one of type
+    postgres; or one of any database, by its provider's hook. The extra's `jdbc_url` and `driver` stand beside it where
+    the database is another than PostgreSQL or SQLite. Raises ConnectionRefused, AccountNotGiven.
     """
-    extra = _strings(connection.extra_dejson)
-    if "url" not in extra and connection.conn_type in ("postgres", "postgresql"):
+    extra = _strings(given(connection.extra_dejson))
+    if "url" in extra:
+        url = _url_in_extra(connection, extra["url"])
+    elif connection.conn_type in POSTGRES_TYPES:
         return postgres_dsn(connection)
+    else:
+        url = url_of_hook(connection)
+        require_client(connection, url)
+    address = url.render_as_string(hide_password=False)
+    mask_secret(address)  # Airflow knows the plain password only; here it may be quoted
+    return json.dumps({"url": address} | {name: extra[name] for name in JDBC_EXTRAS if name in extra})
+
+
+def _url_in_extra(connection: Connection, text: str) -> URL:
     try:
-        url = make_url(extra.get("url", ""))
+        url = make_url(text)
     except ArgumentError:
         raise ConnectionRefused(
             f"connection {connection.conn_id}: expected an SQLAlchemy URL without user and password in its extra, such "
             'as {"url": "mysql+pymysql://host/database"}'
         ) from None
-    url = url.set(username=connection.login or None, password=connection.password or None)  # None keeps what is there
-    address = url.render_as_string(hide_password=False)
-    mask_secret(address)  # Airflow knows the plain password only; here it may be quoted
-    return json.dumps({"url": address} | {name: extra[name] for name in ("jdbc_url", "driver") if name in extra})
+    return url.set(username=connection.login or None, password=connection.password or None)  # None keeps what is there
 
 
 def folder_address(connection: Connection) -> str:
     """The folder of a ledger of files: the extra's `url`, an absolute path or a URI. Raises ConnectionRefused."""
-    url = _strings(connection.extra_dejson).get("url", "")
+    url = _strings(given(connection.extra_dejson)).get("url", "")
     if not url:
         raise ConnectionRefused(
             f'connection {connection.conn_id}: expected a folder in its extra, such as {{"url": "s3://bucket/ledger"}}'

@@ -86,7 +86,7 @@ def test_a_ledger_of_files_is_given_by_its_folder_and_refused_without(monkeypatc
 
 
 def test_a_ledger_behind_jdbc_without_an_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AIRFLOW_CONN_LEDGER_BILLING", '{"conn_type": "mysql", "host": "db"}')
+    monkeypatch.setenv("AIRFLOW_CONN_LEDGER_BILLING", '{"conn_type": "mysql", "host": "db", "extra": {"url": "mysql"}}')
     with pytest.raises(ConnectionRefused, match="connection ledger_billing: expected an SQLAlchemy URL without user"):
         read_connections(JDBC)
 

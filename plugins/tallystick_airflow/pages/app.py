@@ -55,7 +55,8 @@ from tallystick.store.views.overview_store import (
 )
 from tallystick.store.views.trend_store import read_trend
 from tallystick.text.finding_guide import BREAK_TEXTS
-from tallystick_airflow.connections import ConnectionRefused, read_store_dsn
+from tallystick_airflow.connections import read_store_dsn
+from tallystick_airflow.hooks.refusal import ConnectionRefused
 from tallystick_airflow.pages.action_auth import form_token, may_act
 from tallystick_airflow.pages.actions import DONE, CannotAsk, router
 from tallystick_airflow.pages.auth import (

@@ -1,0 +1,1 @@
+"""Connection types with a test button, and the addresses that other providers' hooks give."""
