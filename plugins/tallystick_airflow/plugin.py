@@ -8,14 +8,18 @@ Loading it imports what the DAG files import, too; and in a scheduler that forks
 loads plugins before it forks.
 """
 
+import logging
 from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
 import tallystick_airflow.dags.factory  # noqa: F401
+from tallystick_airflow.internals.installed import runs_tasks, warn_of_lost_tasks
 from tallystick_airflow.lazy_pages import pages
 from tallystick_airflow.sensors.window_end import WindowEnd
 from tallystick_airflow.warm_imports import forks_tasks, warm_up
+
+_log = logging.getLogger(__name__)
 
 _ICONS = {"icon": "tallystick/assets/icon.svg", "icon_dark_mode": "tallystick/assets/icon-dark.svg"}
 _DEADLINES = [WindowEnd]
@@ -56,6 +60,11 @@ class TallystickPlugin(AirflowPlugin):
 
     @classmethod
     def on_load(cls, *_args: Any, **_kwargs: Any) -> None:
-        """Import ahead of the tasks. Called once in each process of Airflow that loads plugins."""
+        """Say which setting is not as tasks need it, and import ahead of them.
+
+        Called once in each process of Airflow that loads plugins.
+        """
+        if runs_tasks():
+            warn_of_lost_tasks(_log.warning)
         if forks_tasks():
             warm_up()

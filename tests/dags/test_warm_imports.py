@@ -103,6 +103,7 @@ def test_a_scheduler_that_forks_its_tasks_imports_and_no_other_process_does(
     warmed: list[bool] = []
     monkeypatch.setattr(sys, "argv", command)
     monkeypatch.setattr(conf, "get", lambda section, name: {("core", "executor"): executor}[section, name])
+    monkeypatch.setattr("tallystick_airflow.plugin.runs_tasks", lambda: False)
     monkeypatch.setattr("tallystick_airflow.plugin.warm_up", lambda: warmed.append(True))
     TallystickPlugin.on_load()
     assert warmed == [True] * warm

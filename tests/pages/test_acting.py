@@ -27,15 +27,16 @@ ROUTES = {
 
 
 pytestmark = pytest.mark.usefixtures("own_store")
+TRIGGER = "airflow.api.common.trigger_dag.trigger_dag"
+"""How Airflow starts a run."""
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What Airflow was asked to start. Nothing is: no DAG is serialized here, so this end is a fake."""
-    from tallystick_airflow.pages import actions
 
     runs: list[dict[str, Any]] = []
-    monkeypatch.setattr(actions, "trigger_dag", lambda dag_id, **rest: runs.append({"dag_id": dag_id, **rest}))
+    monkeypatch.setattr(TRIGGER, lambda dag_id, **rest: runs.append({"dag_id": dag_id, **rest}))
     return runs
 
 
@@ -182,13 +183,11 @@ def test_a_start_that_airflow_refuses_is_told_and_who_asked_stands_in_the_trail(
 ) -> None:
     from airflow.exceptions import AirflowException
 
-    from tallystick_airflow.pages import actions
-
     def refuse(*_: Any, **rest: Any) -> None:
         assert read_audit(own_store, NAME)[-1].detail["scheduler_run_id"] == rest["run_id"]
         raise AirflowException("no serialized DAG")
 
-    monkeypatch.setattr(actions, "trigger_dag", refuse)
+    monkeypatch.setattr(TRIGGER, refuse)
     answer = op.post(f"{BELOW}/contract/{NAME}/plan", data={"token": token_of(op)})
     assert (answer.status_code, "no serialized DAG" in answer.text) == (409, True)
     assert trail(own_store)[-1] == ("op", "plan_asked_for")

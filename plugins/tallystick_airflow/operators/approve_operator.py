@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from tallystick.contract.contract import Contract
 from tallystick_airflow.approval import NotApproved, read_plan_of
 from tallystick_airflow.connections import STORE_CONNECTION
+from tallystick_airflow.internals.installed import warn_of_lost_tasks
 from tallystick_airflow.operators.contract_operator import open_verdict_store, read_contract_file
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class ApprovePlanOperator(ApprovalOperator):
         if context["ti"].try_number > 1:
             _keep(engine, contract.name, run_id, asked, actor="airflow", event="not_asked_again")
             raise AirflowFailException("an approval is asked once per run: start a new run for a new plan")
+        warn_of_lost_tasks(self.log.warning)
         self.body = word + describe_plan(read_plan_of(engine, asked), shown_key=Mask(contract).key)
         _keep(engine, contract.name, run_id, asked, actor="airflow", event=SHOWN)
 

@@ -7,12 +7,11 @@ user's cookie, changes nothing.
 
 from functools import cache
 
-from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
-from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
 from airflow.configuration import conf
 from fastapi import HTTPException, Request
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 
+from tallystick_airflow.internals.access import DagAccessEntity, GetUserDep, requires_access_dag
 from tallystick_airflow.pages.auth import compensation_of, require_read
 
 TOKEN_SECONDS_MAX = 8 * 3600

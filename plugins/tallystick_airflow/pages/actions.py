@@ -10,11 +10,6 @@ from datetime import UTC, datetime
 from typing import Annotated
 from uuid import UUID
 
-from airflow.api.common.trigger_dag import trigger_dag
-from airflow.exceptions import ParamValidationError
-from airflow.models.dag import DagModel
-from airflow.sdk.exceptions import AirflowException
-from airflow.utils.types import DagRunTriggeredByType
 from fastapi import APIRouter, Form, Request, Response
 from fastapi import Path as PathParameter
 from fastapi.responses import RedirectResponse
@@ -31,6 +26,7 @@ from tallystick.store.plans.plan_store import append_audit
 from tallystick.store.runs.close_store import close_cut
 from tallystick.store.views.overview_store import read_overview
 from tallystick_airflow.connections import read_store_dsn
+from tallystick_airflow.internals.runs import RunNotStarted, find_dag, start_run
 from tallystick_airflow.pages.action_auth import require_action_permission, require_token
 from tallystick_airflow.pages.auth import ContractName, GetUserDep, base_of, compensation_of, readable_break
 
@@ -115,7 +111,7 @@ def _let_in(request: Request, user: GetUserDep, contract_name: str, token: str) 
 def _ask(engine: Engine, contract: Contract, cut_n: int, *, by: str) -> None:
     """The trail first: a run that nobody is on record for must not start. Raises CannotAsk."""
     dag_id = compensation_of(contract.name)
-    dag = DagModel.get_current(dag_id)
+    dag = find_dag(dag_id)
     if contract.compensation is None or dag is None or dag.is_stale:
         raise CannotAsk(
             f"{contract.name}: it allows no repair, or Airflow does not know {dag_id}; expected a compensation "
@@ -135,14 +131,8 @@ def _ask(engine: Engine, contract: Contract, cut_n: int, *, by: str) -> None:
         detail={"cut_n": cut_n, "scheduler_run_id": run_id},
     )
     try:
-        trigger_dag(
-            dag_id,
-            triggered_by=DagRunTriggeredByType.UI,
-            triggering_user_name=by,
-            run_id=run_id,
-            conf={"cut_n": cut_n},
-        )
-    except (AirflowException, ParamValidationError, ValueError) as error:
+        start_run(dag_id, run_id=run_id, by=by, conf={"cut_n": cut_n})
+    except RunNotStarted as error:
         raise CannotAsk(f"{dag_id}: Airflow does not start it: {error}") from None
 
 

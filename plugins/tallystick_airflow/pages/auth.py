@@ -8,9 +8,6 @@ from typing import Annotated
 from urllib.parse import quote
 from uuid import UUID
 
-from airflow.api_fastapi.app import get_auth_manager
-from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
-from airflow.api_fastapi.core_api.security import GetUserDep, get_user, requires_access_dag
 from airflow.configuration import conf
 from fastapi import HTTPException, Request
 from fastapi import Path as PathParameter
@@ -19,6 +16,13 @@ from sqlalchemy import Engine
 from tallystick.contract.field_types import PATTERNS
 from tallystick.model.break_history import ToldBreak
 from tallystick.store.breaks.break_store import BreakNotFound, find_break
+from tallystick_airflow.internals.access import (
+    DagAccessEntity,
+    GetUserDep,
+    get_auth_manager,
+    get_user,
+    requires_access_dag,
+)
 
 __all__ = ["GetUserDep", "get_user"]
 

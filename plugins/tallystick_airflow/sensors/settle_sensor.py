@@ -10,6 +10,7 @@ from airflow.sdk import BaseSensorOperator, Context
 from tallystick.contract.contract import Contract
 from tallystick.pipeline.readiness import Readiness
 from tallystick_airflow.connections import STORE_CONNECTION, read_connections
+from tallystick_airflow.internals.installed import warn_of_lost_tasks
 from tallystick_airflow.operators.contract_operator import open_verdict_store, read_contract_file
 from tallystick_airflow.run_window import window_of
 
@@ -73,6 +74,7 @@ class SettleSensor(BaseSensorOperator):
     def _park(self, contract: Contract, *, window_end_utc: datetime, give_up_utc: datetime) -> NoReturn:
         from tallystick_airflow.sensors.settle_trigger import SettleTrigger
 
+        warn_of_lost_tasks(self.log.warning)
         self.defer(
             trigger=SettleTrigger(
                 contract_json=contract.model_dump_json(),

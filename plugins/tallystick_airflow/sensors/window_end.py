@@ -1,29 +1,37 @@
 """The time from which a run's deadline is counted, for Airflow's scheduler."""
 
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.definitions.deadline import BaseDeadlineReference
+from airflow.sdk import BaseDeadlineReference  # type: ignore[attr-defined] # not in Airflow's stub of its own API
+
+from tallystick_airflow.internals.installed import airflow_minor
+from tallystick_airflow.internals.runs import window_end_of
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 
-class WindowEnd(BaseDeadlineReference):
+class WindowEnd(BaseDeadlineReference):  # type: ignore[misc]
     """The end of the run's data interval; a run without one has no deadline.
 
     Not DAGRUN_LOGICAL_DATE, which is the window's start, and windows differ in length; nor DAGRUN_QUEUED_AT, since
     Airflow 3.3 fails to clear a run whose deadline is counted from there (it takes the stored interval for a number).
     Known to the scheduler by the plugin that names it.
+
+    Airflow 3.3 gives the ids that `required_kwargs` names. From 3.4 on it gives the run itself, by the names of the
+    parameters, and warns of `required_kwargs`.
     """
 
-    required_kwargs = frozenset({"dag_id", "run_id"})
+    if airflow_minor() < (3, 4):
+        required_kwargs = frozenset({"dag_id", "run_id"})
 
-    def _evaluate_with(self, *, session: "Session", dag_id: str, run_id: str) -> datetime | None:
-        from airflow.models.dagrun import DagRun  # noqa: TID251 - asked in the scheduler, whose own model this is
-        from sqlalchemy import select
-
-        end: datetime | None = session.scalar(
-            select(DagRun.data_interval_end).where(DagRun.dag_id == dag_id, DagRun.run_id == run_id)
-        )
-        return end
+    def _evaluate_with(
+        self, *, session: "Session", dagrun: Any = None, dag_id: str = "", run_id: str = ""
+    ) -> datetime | None:
+        if dagrun is not None:
+            end: datetime | None = dagrun.data_interval_end
+            return end
+        if not (dag_id and run_id):  # no deadline would be nobody's alarm
+            raise ValueError("Airflow gave neither the run nor its ids; expected one, to know the window's end")
+        return window_end_of(session, dag_id=dag_id, run_id=run_id)
