@@ -12,6 +12,7 @@ from tallystick_airflow.connections import STORE_CONNECTION
 from tallystick_airflow.contract_files import ContractFile
 from tallystick_airflow.dags.settings import DagSettings
 from tallystick_airflow.dags.window_tasks import PATIENCE, add_window_tasks
+from tallystick_airflow.internals.minor_versions import make_result, named_deadline
 from tallystick_airflow.overdue_verdict import page_if_overdue
 from tallystick_airflow.sensors.window_end import WindowEnd
 
@@ -54,17 +55,17 @@ def reconcile_dag(file: ContractFile, settings: DagSettings) -> DAG:
         on_success_callback=settings.on_success_callback,
         access_control=settings.access_control,
     ) as dag:
-        dag.add_result(add_window_tasks(file, settings).reconcile.output)
+        make_result(dag, add_window_tasks(file, settings).reconcile.output)
     return dag
 
 
 def verdict_deadline(contract: Contract, *, store_conn_id: str = STORE_CONNECTION) -> DeadlineAlert:
     """Return the deadline that tells on-call when a window has no verdict in the time that its contract allows."""
-    return DeadlineAlert(
+    return named_deadline(
+        "verdict",
         reference=WindowEnd(),
         interval=contract.verdict_timeout,
         callback=AsyncCallback(
             page_if_overdue, kwargs={"contract_json": contract.model_dump_json(), "store_conn_id": store_conn_id}
         ),
-        name="verdict",
     )
