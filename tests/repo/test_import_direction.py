@@ -29,6 +29,7 @@ MAY_IMPORT = {
         "tallystick_expectations",
         "lab",
         "bootstrap",
+        "build_backend",
         "class_archive",
         "docs_site",
         "jars",
