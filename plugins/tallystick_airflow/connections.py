@@ -23,6 +23,7 @@ from tallystick.connections.connections import (
     HttpAccount,
     KafkaSettings,
     environment_variable,
+    setting_texts,
 )
 from tallystick.contract.contract import Contract
 from tallystick.contract.ledger import LedgerSection
@@ -185,7 +186,7 @@ def kafka_settings(connection: Connection) -> KafkaSettings:
     """Read librdkafka settings from a connection's extra. Raises ConnectionRefused."""
     _expect_type(connection, "kafka")
     try:
-        return KafkaSettings(_strings(connection.extra_dejson))
+        return KafkaSettings(setting_texts(connection.extra_dejson))
     except ConnectionNotGiven as error:
         raise ConnectionRefused(f"connection {connection.conn_id}: {error}") from None
 

@@ -4,12 +4,16 @@ Outside Airflow the connection `ledger_billing` is the environment variable TALL
 """
 
 import json
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+from tallystick.connections.kafka_setting_names import NO_KERBEROS, SettingRefused, sort_settings, why_ignored
 from tallystick.model.errors import TallystickError
 
 
@@ -17,77 +21,160 @@ class ConnectionNotGiven(TallystickError):
     """A connection id has no usable value. The message names the variable, never the value."""
 
 
-_FOR_KAFKA_PYTHON = {
-    "bootstrap.servers": "bootstrap_servers",
-    "security.protocol": "security_protocol",
-    "sasl.mechanism": "sasl_mechanism",
-    "sasl.username": "sasl_plain_username",
-    "sasl.password": "sasl_plain_password",
-    "ssl.ca.location": "ssl_cafile",
-}
-"""librdkafka setting to kafka-python keyword: the settings a connection may carry."""
+MSK_IAM = "AWS_MSK_IAM"
+"""Amazon's name for a login by IAM, which all clients but Java's do by OAUTHBEARER with a token that they sign."""
 
-_JAAS = {
-    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
-    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
-}
+WITH_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_OF_OIDC = ("sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret", "sasl.oauthbearer.token.endpoint.url")
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_HERE = ("localhost", "127.0.0.1", "[::1]")
+
+log = logging.getLogger("tallystick.connections")
 
 
 @dataclass(frozen=True)
 class KafkaSettings:
-    """The way to reach a cluster, in librdkafka's words; the same for the three clients that read it."""
+    """The way to reach a cluster, in librdkafka's words; the same for the three clients that read it.
+
+    settings: those that are taken, by their own names (`sasl.mechanism`, not `sasl.mechanisms`), the protocol and the
+    mechanism in capitals. Those of other programs that share the connection are left out, with one line in the log.
+    Raises ConnectionNotGiven for what cannot be honoured, without a value. Opens nothing.
+    """
 
     settings: Mapping[str, str] = field(repr=False)
 
     def __post_init__(self) -> None:
-        if not self.settings.get("bootstrap.servers"):
-            raise ConnectionNotGiven("a Kafka connection has no bootstrap.servers")
-        unknown = sorted(set(self.settings) - set(_FOR_KAFKA_PYTHON))
-        if unknown:
-            raise ConnectionNotGiven(
-                f"a Kafka connection has {unknown[0]!r}; expected only {sorted(_FOR_KAFKA_PYTHON)}"
-            )
-        if "sasl.username" in self.settings:
-            if self.settings.get("sasl.mechanism") not in _JAAS:
-                raise ConnectionNotGiven(
-                    f"a Kafka connection has a user: expected sasl.mechanism to be one of {list(_JAAS)}"
-                )
-            if not self.settings.get("sasl.password"):
-                raise ConnectionNotGiven("a Kafka connection has a user and no sasl.password")
+        try:
+            found = sort_settings(self.settings)
+        except SettingRefused as refused:
+            raise ConnectionNotGiven(f"a Kafka connection has {refused}") from None
+        if found.ignored:
+            _tell_ignored(found.ignored)
+        settings = dict(found.taken)
+        for name in ("security.protocol", "sasl.mechanism"):  # librdkafka writes them small, Java in capitals
+            if name in settings:
+                settings[name] = settings[name].upper()
+        object.__setattr__(self, "settings", settings)
+        fault = _fault_of_address(self) or _fault_of_login(self) or _fault_of_tls(settings)
+        if fault:
+            raise ConnectionNotGiven(f"a Kafka connection has {fault}")
 
     @property
     def bootstrap_servers(self) -> str:
         return self.settings["bootstrap.servers"]
 
+    @property
+    def protocol(self) -> str:
+        """Return security.protocol, in capitals."""
+        return self.settings.get("security.protocol", "PLAINTEXT")
+
+    @property
+    def mechanism(self) -> str:
+        """Return how we log in, or nothing. AWS_MSK_IAM also where MSK is asked by OAUTHBEARER without an endpoint."""
+        said = self.settings.get("sasl.mechanism", "")
+        asks_msk = said == "OAUTHBEARER" and not any(name in self.settings for name in _OF_OIDC)
+        return MSK_IAM if asks_msk and ".amazonaws.com" in self.bootstrap_servers else said
+
+    @property
+    def checks_host(self) -> bool:
+        """Return whether the broker's certificate must be for its host's name."""
+        return self.settings.get("ssl.endpoint.identification.algorithm", "https") == "https"
+
     def for_confluent(self) -> dict[str, Any]:
-        return {**self.settings, "enable.metrics.push": False}
+        """Return settings of confluent-kafka. Raises ConnectionNotGiven where MSK's tokens cannot be signed here."""
+        ours: dict[str, Any] = {"enable.metrics.push": False}
+        if self.settings.get("ssl.endpoint.identification.algorithm") == "":
+            ours["ssl.endpoint.identification.algorithm"] = "none"
+        if self.mechanism == MSK_IAM:
+            from tallystick.connections.kafka_tokens import msk_signer
+
+            ours |= {"sasl.mechanism": "OAUTHBEARER", "oauth_cb": msk_signer(self.bootstrap_servers)}
+        return {**self.settings, **ours}
 
     def for_kafka_python(self) -> dict[str, Any]:
-        return {_FOR_KAFKA_PYTHON[name]: value for name, value in self.settings.items()}
+        """Return keywords of kafka-python's clients. Reads the certificates that are named.
+
+        Raises ConnectionNotGiven, TokenNotGiven.
+        """
+        from tallystick.connections.kafka_in_python import kafka_python_settings
+
+        return kafka_python_settings(self)
 
     def for_spark(self) -> dict[str, str]:
-        """Options of Spark's Kafka source; set on the reader, so that no secret reaches argv."""
-        options = {
-            f"kafka.{name}": self.settings[name]
-            for name in ("bootstrap.servers", "security.protocol", "sasl.mechanism")
-            if name in self.settings
-        }
-        if "ssl.ca.location" in self.settings:
-            options |= {
-                "kafka.ssl.truststore.type": "PEM",
-                "kafka.ssl.truststore.location": self.settings["ssl.ca.location"],
-            }
-        if "sasl.username" in self.settings:
-            module = _JAAS[self.settings["sasl.mechanism"]]
-            user, password = (_quoted(self.settings[name]) for name in ("sasl.username", "sasl.password"))
-            options["kafka.sasl.jaas.config"] = f"{module} required username={user} password={password};"
-        return options
+        """Options of Spark's Kafka source; set on the reader, so that no secret reaches argv.
+
+        Raises ConnectionNotGiven.
+        """
+        from tallystick.connections.kafka_in_java import java_settings
+
+        return {f"kafka.{name}": value for name, value in java_settings(self).items()}
 
 
-def _quoted(text: str) -> str:
-    """As a login line quotes: backslashes before quotes and backslashes; letters as they are, it knows no \\u."""
-    return json.dumps(text, ensure_ascii=False)
+@cache
+def _tell_ignored(names: tuple[str, ...]) -> None:
+    """Say once in a process which settings of a shared connection have no effect here."""
+    by_reason: dict[str, list[str]] = {}
+    for name in names:
+        by_reason.setdefault(why_ignored(name), []).append(name)
+    told = "; ".join(f"{', '.join(those)} ({why})" for why, those in by_reason.items())
+    log.warning("a Kafka connection has settings that are ignored: %s", told)
+
+
+def _fault_of_address(kafka: KafkaSettings) -> str:
+    if not kafka.settings.get("bootstrap.servers"):
+        return "no bootstrap.servers"
+    if kafka.protocol not in _PROTOCOLS:
+        return f"an unknown security.protocol; expected one of {list(_PROTOCOLS)}"
+    return ""
+
+
+def _fault_of_login(kafka: KafkaSettings) -> str:
+    settings, mechanism = kafka.settings, kafka.mechanism
+    if mechanism == "GSSAPI":
+        return f"sasl.mechanism=GSSAPI, which is {NO_KERBEROS}"
+    if mechanism not in (*WITH_PASSWORD, "OAUTHBEARER", MSK_IAM):
+        if mechanism or "sasl.username" in settings or kafka.protocol.startswith("SASL_"):
+            return f"a login: expected sasl.mechanism to be one of {[*WITH_PASSWORD, 'OAUTHBEARER', MSK_IAM]}"
+        return ""
+    if mechanism in WITH_PASSWORD:
+        return next(
+            (
+                f"sasl.mechanism={mechanism} and no {name}"
+                for name in ("sasl.username", "sasl.password")
+                if not settings.get(name)
+            ),
+            "",
+        )
+    if mechanism == MSK_IAM:
+        return "" if kafka.protocol == "SASL_SSL" else f"sasl.mechanism={MSK_IAM}; expected security.protocol=SASL_SSL"
+    if settings.get("sasl.oauthbearer.method") != "oidc":
+        return "sasl.mechanism=OAUTHBEARER; expected sasl.oauthbearer.method=oidc, " + " and ".join(_OF_OIDC)
+    missing = next((name for name in _OF_OIDC if not settings.get(name)), None)
+    if missing:
+        return f"sasl.oauthbearer.method=oidc and no {missing}"
+    endpoint = urlsplit(settings["sasl.oauthbearer.token.endpoint.url"])
+    if endpoint.scheme != "https" and not (endpoint.scheme == "http" and endpoint.netloc.rpartition(":")[0] in _HERE):
+        return "sasl.oauthbearer.token.endpoint.url: expected https, since the client's secret goes there"
+    return ""
+
+
+def _fault_of_tls(settings: Mapping[str, str]) -> str:
+    if settings.get("ssl.endpoint.identification.algorithm", "https") not in ("https", "none", ""):
+        return "an unknown ssl.endpoint.identification.algorithm; expected https or none"
+    for kinds in (("ssl.ca.location", "ssl.ca.pem"), ("https.ca.location", "https.ca.pem")):
+        if all(name in settings for name in kinds):
+            return f"{kinds[0]} and {kinds[1]}; expected one of them"
+    certificates, keys = (
+        [name for name in settings if name in (f"ssl.{part}.location", f"ssl.{part}.pem")]
+        for part in ("certificate", "key")
+    )
+    if len(certificates) > 1 or len(keys) > 1 or ("ssl.keystore.location" in settings and [*certificates, *keys]):
+        return "several certificates of a client; expected one, of a file, in PEM, or in a keystore"
+    if len(certificates) != len(keys):
+        return (
+            "half of a client's certificate; expected ssl.certificate.location (or .pem) and ssl.key.location (or .pem)"
+        )
+    return ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,17 +244,29 @@ def kafka_from_environment(kafka_id: str, environment: Mapping[str, str] = os.en
 
 
 def kafka_settings(text: str, *, connection_id: str) -> KafkaSettings:
-    """Read librdkafka settings from a JSON object. Raises ConnectionNotGiven."""
+    """Read librdkafka settings from a JSON object; numbers and truth values as they are. Raises ConnectionNotGiven."""
     try:
         settings = json.loads(text)
     except json.JSONDecodeError:
         settings = None
-    if not isinstance(settings, dict) or not all(isinstance(value, str) for value in settings.values()):
+    if (
+        not isinstance(settings, dict)
+        or not all(isinstance(value, str | int | float) for value in settings.values())
+        or not isinstance(settings.get("bootstrap.servers", ""), str)
+    ):
         raise ConnectionNotGiven(
             f"connection {connection_id}: expected a JSON object of strings such as "
             '{"bootstrap.servers": "broker:9092"}'
         )
-    return KafkaSettings(settings)
+    try:
+        return KafkaSettings(setting_texts(settings))
+    except ConnectionNotGiven as error:
+        raise ConnectionNotGiven(f"connection {connection_id}: {error}") from None
+
+
+def setting_texts(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Write values as librdkafka reads them: true and false in small letters."""
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in settings.items()}
 
 
 def store_dsn(environment: Mapping[str, str] = os.environ) -> str:

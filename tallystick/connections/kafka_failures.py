@@ -14,10 +14,21 @@ from socket import create_connection
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from tallystick.connections.connections import KafkaSettings
+from tallystick.connections.connections import MSK_IAM, KafkaSettings
+from tallystick.connections.kafka_certificates import client_certificate
+from tallystick.connections.kafka_in_python import tls_context
+from tallystick.connections.kafka_tokens import TokenNotGiven, tokens_of
 
 _SECONDS_TO_ASK = 5.0
 _SECONDS_TO_CONNECT = 3.0
+_SECONDS_TO_HEAR = 1.0
+_OWN_CAS = "this host's own CAs"
+
+_FOR_ANOTHER_NAME = (62, 64)
+_OUT_OF_DATE = (9, 10)
+"""Codes of OpenSSL, X509_V_ERR: of a host's name and an address; not valid yet, and not any more."""
+_OF_A_CERTIFICATE = ("CERTIFICATE", "UNKNOWN_CA")
+"""Parts of the alerts by which a server says no to a client's certificate, or to its lack."""
 
 _SAID: tuple[tuple[int, str, str], ...] = (
     (
@@ -33,14 +44,14 @@ _SAID: tuple[tuple[int, str, str], ...] = (
     ),
     (
         KafkaError._AUTHENTICATION,
-        "",
-        "it refuses the account {user} ({said}); correct sasl.username and sasl.password, or have the account made",
+        "invalid_token",
+        "it refuses the token of client {client} ({said}); let the broker expect this identity provider's issuer, "
+        "audience and keys, or ask by another sasl.oauthbearer.scope",
     ),
     (
-        KafkaError._SSL,
-        "certificate verify failed",
-        "its certificate is not proven by {ca}, or is for another name than {hosts}; "
-        "let ssl.ca.location name the CA that signed it, and bootstrap.servers the name that it has",
+        KafkaError._AUTHENTICATION,
+        "",
+        "it refuses the account {user} ({said}); correct sasl.username and sasl.password, or have the account made",
     ),
     (
         KafkaError._SSL,
@@ -68,8 +79,7 @@ _SAID: tuple[tuple[int, str, str], ...] = (
 
 def why_unreachable(kafka: KafkaSettings) -> str:
     """Say why this cluster cannot be reached with these settings, and what to do. Takes some seconds."""
-    settings = kafka.settings
-    fault = _fault_of_ca(settings.get("ssl.ca.location"))
+    fault = _why_no_token(kafka) or _why_no_tls(kafka)
     if fault:
         return fault
     told = _ask(kafka)
@@ -81,18 +91,73 @@ def why_unreachable(kafka: KafkaSettings) -> str:
     return unknown[0] if unknown else _why_silent(kafka)
 
 
-def _fault_of_ca(path: str | None) -> str:
-    """Empty where there is no such setting, or certificates can be read by it."""
-    if path is None:
+def _why_no_token(kafka: KafkaSettings) -> str:
+    """Empty where this connection logs in without a token, or is given one."""
+    if kafka.mechanism not in ("OAUTHBEARER", MSK_IAM):
         return ""
-    wanted = "expected the certificates of its CAs there, in PEM; correct ssl.ca.location, or put the file there"
     try:
-        ssl.create_default_context(cafile=path)
-    except ssl.SSLError:
-        return f"ssl.ca.location: {path} has no certificate; {wanted}"
-    except OSError as error:
-        return f"ssl.ca.location: {path}: {error.strerror}; {wanted}"
+        tokens_of(kafka).token()
+    except TokenNotGiven as refused:
+        return str(refused)
     return ""
+
+
+def _why_no_tls(kafka: KafkaSettings) -> str:
+    """Empty where TLS is not asked for, or comes about with one of the servers, or nobody there speaks it."""
+    if "SSL" not in kafka.protocol:
+        return ""
+    faults = [_fault_of_handshake(kafka, *address) for address in _addresses(kafka)]
+    return faults[0] if all(faults) else ""
+
+
+def _fault_of_handshake(kafka: KafkaSettings, host: str, port: int) -> str:
+    """Shake hands as the clients do, and hear what is wrong with either certificate. Nothing is sent."""
+    try:
+        with (
+            create_connection((host, port), timeout=_SECONDS_TO_CONNECT) as raw,
+            tls_context(kafka).wrap_socket(raw, server_hostname=host) as shaken,
+        ):
+            shaken.settimeout(_SECONDS_TO_HEAR)  # with TLS 1.3 a server looks at our certificate after the handshake
+            shaken.recv(1)
+    except ssl.SSLCertVerificationError as error:
+        return _fault_of_server(error, kafka, host)
+    except ssl.SSLError as error:
+        return _fault_of_client(error.reason or "", kafka)
+    except (OSError, OverflowError, UnicodeError):
+        return ""
+    return ""
+
+
+def _fault_of_server(error: ssl.SSLCertVerificationError, kafka: KafkaSettings, host: str) -> str:
+    if error.verify_code in _FOR_ANOTHER_NAME:
+        return (
+            f"its certificate is not for {host} ({error.verify_message}); let bootstrap.servers have the name that the "
+            "certificate has, or have one made for this"
+        )
+    if error.verify_code in _OUT_OF_DATE:
+        return (
+            f"its certificate is out of date ({error.verify_message}); have the broker's renewed, or correct the clock"
+        )
+    return (
+        f"its certificate is not proven by {_words(kafka)['ca']} ({error.verify_message}); "
+        "let ssl.ca.location or ssl.ca.pem have the CA that signed it"
+    )
+
+
+def _fault_of_client(alert: str, kafka: KafkaSettings) -> str:
+    """What a server's alert says of our certificate; empty for others, which librdkafka tells of."""
+    if not any(part in alert for part in _OF_A_CERTIFICATE):
+        return ""
+    said = alert.rpartition("ALERT_")[2].lower().replace("_", " ")
+    if client_certificate(kafka.settings) is None:
+        return (
+            f"it asks for a client's certificate ({said}); expected ssl.certificate.location and ssl.key.location, or "
+            ".pem for either"
+        )
+    return (
+        f"it refuses the client's certificate ({said}); have one made by a CA that the broker's truststore has, and "
+        "see that it is not out of date"
+    )
 
 
 def _ask(kafka: KafkaSettings) -> list[tuple[int, str]]:
@@ -131,7 +196,7 @@ class _Listener(Enum):
 
 def _why_silent(kafka: KafkaSettings) -> str:
     """The broker hangs up, or does not answer at all; librdkafka does not say which."""
-    protocol = _words(kafka)["protocol"]
+    protocol = kafka.protocol
     listeners = {_listener(*address) for address in _addresses(kafka)}
     if listeners == {_Listener.NONE}:
         return "nothing answers there; correct bootstrap.servers, or let this host through to the broker"
@@ -176,11 +241,11 @@ def _addresses(kafka: KafkaSettings) -> Iterator[tuple[str, int]]:
 
 
 def _words(kafka: KafkaSettings) -> dict[str, str]:
-    protocol = kafka.settings.get("security.protocol", "PLAINTEXT").upper()
     return {
-        "protocol": protocol,
-        "mechanism": kafka.settings.get("sasl.mechanism", ""),
+        "protocol": kafka.protocol,
+        "mechanism": kafka.mechanism,
         "user": kafka.settings.get("sasl.username", ""),
-        "ca": kafka.settings.get("ssl.ca.location", "this host's own CAs"),
+        "client": kafka.settings.get("sasl.oauthbearer.client.id", ""),
+        "ca": kafka.settings.get("ssl.ca.location", "ssl.ca.pem" if "ssl.ca.pem" in kafka.settings else _OWN_CAS),
         "hosts": ", ".join(host for host, _ in _addresses(kafka)),
     }

@@ -69,10 +69,11 @@ broker, that have nothing there, for which it had no more room, or for which the
 
 @contextmanager
 def open_admin(kafka: KafkaSettings) -> Iterator[KafkaAdminClient]:
-    """Connect a client, and close it at the end. Raises BrokerUnreachable."""
+    """Connect a client, and close it at the end. Raises BrokerUnreachable, ConnectionNotGiven."""
     try:
         admin = KafkaAdminClient(
-            **kafka.for_kafka_python(), client_id="tallystick", bootstrap_timeout_ms=10_000, request_timeout_ms=30_000
+            **{"client_id": "tallystick", "request_timeout_ms": 30_000, **kafka.for_kafka_python()},
+            bootstrap_timeout_ms=10_000,
         )
     except (KafkaError, OSError) as error:
         from tallystick.connections.kafka_failures import (

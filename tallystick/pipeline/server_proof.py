@@ -83,14 +83,14 @@ def _kafka_text(name: str, text: str) -> ServerProof:
 
 
 def _kafka(name: str, kafka: KafkaSettings) -> ServerProof:
-    protocol = kafka.settings.get("security.protocol", "PLAINTEXT").upper()
+    protocol = kafka.protocol
     servers = [server.rpartition("://")[2] for server in kafka.bootstrap_servers.split(",")]
     return ServerProof(
         connection=name,
         setting="security.protocol",
-        value=protocol,
-        needs="SSL or SASL_SSL",
-        proven=protocol in ("SSL", "SASL_SSL"),
+        value=protocol if kafka.checks_host else f"{protocol} for a host of any name",
+        needs="SSL or SASL_SSL" if kafka.checks_host else "ssl.endpoint.identification.algorithm=https",
+        proven=protocol in ("SSL", "SASL_SSL") and kafka.checks_host,
         is_local=all(_is_here(server.strip().rpartition(":")[0]) for server in servers),
     )
 

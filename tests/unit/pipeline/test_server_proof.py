@@ -15,7 +15,13 @@ from tallystick.pipeline.server_proof import proofs_from_environment, proofs_of_
 from tests.unit.builders import L2T, contract_of, evidence_of
 
 CONTRACT = contract_of(L2T)
-TLS = {"bootstrap.servers": "broker:9093", "security.protocol": "SASL_SSL"}
+TLS = {
+    "bootstrap.servers": "broker:9093",
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "PLAIN",
+    "sasl.username": "reader",
+    "sasl.password": "hunter2",
+}
 PROVEN = "postgresql://r:hunter2@db/books?sslmode=verify-full"
 
 
@@ -37,6 +43,11 @@ def of_run(kafka: dict[str, str], ledger: str, **side: Any) -> dict[str, tuple[s
     [
         (TLS, "SASL_SSL", CheckResult.OK),
         (TLS | {"security.protocol": "ssl"}, "SSL", CheckResult.OK),
+        (
+            TLS | {"ssl.endpoint.identification.algorithm": "none"},
+            "SASL_SSL for a host of any name",
+            CheckResult.AT_RISK,
+        ),
         (TLS | {"security.protocol": "SASL_PLAINTEXT"}, "SASL_PLAINTEXT", CheckResult.AT_RISK),
         ({"bootstrap.servers": "broker:9092"}, "PLAINTEXT", CheckResult.AT_RISK),
         ({"bootstrap.servers": "127.0.0.1:9092,broker:9092"}, "PLAINTEXT", CheckResult.AT_RISK),

@@ -1,0 +1,187 @@
+"""Tokens of an identity provider, by which a client logs in with OAUTHBEARER: asked for, kept, and asked for anew.
+
+For kafka-python, and for MSK also librdkafka; otherwise librdkafka and Java ask the same endpoint themselves. Source:
+RFC 6749, 4.4; KIP-768.
+"""
+
+import base64
+import json
+import os
+import re
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
+
+from kafka.net.sasl.oauth import AbstractTokenProvider
+
+from tallystick.connections.connections import MSK_IAM, ConnectionNotGiven, KafkaSettings
+from tallystick.connections.kafka_certificates import load_cas
+from tallystick.model.errors import TallystickError
+
+_SECONDS_TO_ASK = 10.0
+_RENEW_AT = 0.8
+"""Of its life a token is used so much; as librdkafka does."""
+_SECONDS_WITHOUT_WORD = 60.0
+"""How long a token is kept whose endpoint does not say how long it is valid."""
+_ANSWER_BYTES_MAX = 1 << 20
+_REGION_OF_HOST = re.compile(r"\.([a-z]{2}(?:-[a-z]+)+-\d+)\.amazonaws\.com")
+_SIGNER = "aws_msk_iam_sasl_signer"
+
+Asked = tuple[str, float]
+"""A token, and the time at which it ends, in seconds since the epoch."""
+
+
+class TokenNotGiven(TallystickError, ConnectionError):
+    """The identity provider gave no token. The message names its address and the client, never the secret."""
+
+    retryable = True
+
+
+class KeptTokens(AbstractTokenProvider):  # type: ignore[misc]
+    """A token that is used until most of its life is over."""
+
+    def __init__(self, ask: Callable[[], Asked], extensions: Mapping[str, str]) -> None:
+        super().__init__()
+        self._ask, self._extensions = ask, dict(extensions)
+        self._text, self._renew_at = "", 0.0
+
+    def token(self) -> str:
+        """Return a valid token. Raises TokenNotGiven."""
+        now = time.time()
+        if now >= self._renew_at:
+            self._text, ends_at = self._ask()
+            self._renew_at = now + (ends_at - now) * _RENEW_AT
+        return self._text
+
+    def extensions(self) -> dict[str, str]:
+        """Return what is said beside the token."""
+        return self._extensions
+
+
+def tokens_of(kafka: KafkaSettings) -> KeptTokens:
+    """Tokens of a connection that logs in by them, the same for all clients of a process. Asks nothing yet.
+
+    Raises ConnectionNotGiven.
+    """
+    return _tokens_of(kafka.mechanism, tuple(sorted(kafka.settings.items())))
+
+
+@cache
+def _tokens_of(mechanism: str, given: tuple[tuple[str, str], ...]) -> KeptTokens:
+    settings = dict(given)
+    if mechanism == MSK_IAM:
+        sign = msk_signer(settings["bootstrap.servers"])
+        return KeptTokens(lambda: sign(""), {})
+    return KeptTokens(lambda: ask_endpoint(settings), extensions_of(settings))
+
+
+def extensions_of(settings: Mapping[str, str]) -> dict[str, str]:
+    """Read sasl.oauthbearer.extensions: key=value, a comma between two. Raises ConnectionNotGiven."""
+    pairs = [pair.partition("=") for pair in settings.get("sasl.oauthbearer.extensions", "").split(",") if pair]
+    if not all(sign for _, sign, _ in pairs):
+        raise ConnectionNotGiven("sasl.oauthbearer.extensions: expected key=value, with a comma between two")
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def ask_endpoint(settings: Mapping[str, str]) -> Asked:
+    """Ask the token endpoint of a connection for one token. Raises TokenNotGiven, ConnectionNotGiven."""
+    url = settings["sasl.oauthbearer.token.endpoint.url"]
+    client, secret = settings["sasl.oauthbearer.client.id"], settings["sasl.oauthbearer.client.secret"]
+    form = {"grant_type": "client_credentials"}
+    if scope := settings.get("sasl.oauthbearer.scope"):
+        form["scope"] = scope
+    account = base64.b64encode(f"{client}:{secret}".encode()).decode()
+    headers = {"Authorization": f"Basic {account}", "Accept": "application/json"}
+    request = Request(url, data=urlencode(form).encode(), headers=headers, method="POST")
+    try:
+        with urlopen(request, timeout=_SECONDS_TO_ASK, context=_context(settings)) as answer:
+            said = answer.read(_ANSWER_BYTES_MAX)
+    except HTTPError as error:
+        raise TokenNotGiven(_refusal(url, client, error)) from None
+    except (URLError, OSError) as error:
+        raise TokenNotGiven(_silence(url, getattr(error, "reason", error))) from None
+    return _token_in(said, url)
+
+
+def _context(settings: Mapping[str, str]) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    load_cas(context, settings, "https")
+    return context
+
+
+def _refusal(url: str, client: str, error: HTTPError) -> str:
+    """What the endpoint says no with; its `error` is a code of RFC 6749, all else may be a page."""
+    code = _object(error.read(_ANSWER_BYTES_MAX)).get("error")
+    said = f"{error.code} {code}" if isinstance(code, str) and re.fullmatch(r"[\w.-]{1,64}", code) else str(error.code)
+    if error.code >= 500:
+        return f"the token endpoint {url} is out of order ({said}); have it looked at"
+    return (
+        f"the token endpoint {url} refuses client {client} ({said}); correct sasl.oauthbearer.client.id, "
+        ".client.secret and .scope, or have the client made there"
+    )
+
+
+def _silence(url: str, reason: Any) -> str:
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        return (
+            f"the token endpoint {url} is not proven ({reason.verify_message}); let https.ca.location name the CA that "
+            "signed its certificate, and the endpoint's URL the name that it has"
+        )
+    said = getattr(reason, "strerror", None) or str(reason)
+    return (
+        f"the token endpoint {url} does not answer ({said}); correct sasl.oauthbearer.token.endpoint.url, start the "
+        "identity provider, or let this host through to it"
+    )
+
+
+def _token_in(said: bytes, url: str) -> Asked:
+    answer = _object(said)
+    token, seconds = answer.get("access_token"), answer.get("expires_in", _SECONDS_WITHOUT_WORD)
+    if not isinstance(token, str) or not token or not isinstance(seconds, int | float):
+        raise TokenNotGiven(
+            f"the token endpoint {url} answers without an access_token; correct sasl.oauthbearer.token.endpoint.url"
+        )
+    return token, time.time() + seconds
+
+
+def _object(said: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(said)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def msk_signer(servers: str) -> Callable[[str], Asked]:
+    """Return what signs a token for MSK, as librdkafka calls it. Raises ConnectionNotGiven."""
+    region = _region(servers)
+    try:
+        signer = import_module(f"{_SIGNER}.MSKAuthTokenProvider")
+    except ImportError:
+        raise ConnectionNotGiven(
+            f"a Kafka connection has sasl.mechanism=AWS_MSK_IAM, and {_SIGNER} is not installed here: "
+            "pip install aws-msk-iam-sasl-signer-python; Spark needs the jar aws-msk-iam-auth beside its others, too"
+        ) from None
+
+    def sign(_: str) -> Asked:
+        token, ends_at_ms = signer.generate_auth_token(region)
+        return token, ends_at_ms / 1000
+
+    return sign
+
+
+def _region(servers: str) -> str:
+    found = _REGION_OF_HOST.search(servers)
+    region = found[1] if found else os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    if not region:
+        raise ConnectionNotGiven(
+            "a Kafka connection has sasl.mechanism=AWS_MSK_IAM, and bootstrap.servers names no region; "
+            "expected AWS_REGION in the environment"
+        )
+    return region

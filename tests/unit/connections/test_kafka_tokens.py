@@ -1,0 +1,177 @@
+"""What an identity provider answers: a token, or a reason that is told in a sentence without the secret."""
+
+import base64
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from tallystick.connections import kafka_tokens
+from tallystick.connections.connections import ConnectionNotGiven, KafkaSettings
+from tallystick.connections.kafka_tokens import TokenNotGiven, ask_endpoint
+
+SECRET = "s3cret"
+
+
+@dataclass
+class Endpoint:
+    """A token endpoint that answers as it is told to."""
+
+    code: int = 200
+    body: str = json.dumps({"access_token": "a.b.c", "expires_in": 300})
+    seen: list[tuple[str, str]] = field(default_factory=list)
+    port: int = 0
+
+    @property
+    def settings(self) -> dict[str, str]:
+        return {
+            "sasl.oauthbearer.client.id": "reader",
+            "sasl.oauthbearer.client.secret": SECRET,
+            "sasl.oauthbearer.token.endpoint.url": f"http://127.0.0.1:{self.port}/token",
+        }
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    told = Endpoint()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            form = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            told.seen.append((self.headers["Authorization"], form))
+            self.send_response(told.code)
+            self.end_headers()
+            self.wfile.write(told.body.encode())
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    told.port = server.server_port
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield told
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def refusal(settings: dict[str, str]) -> str:
+    with pytest.raises(TokenNotGiven) as raised:
+        ask_endpoint(settings)
+    assert SECRET not in str(raised.value)
+    assert raised.value.retryable
+    return str(raised.value)
+
+
+def test_a_client_is_given_a_token_for_what_it_asks(endpoint: Endpoint) -> None:
+    token, ends_at = ask_endpoint(endpoint.settings | {"sasl.oauthbearer.scope": "kafka orders"})
+    assert token == "a.b.c"
+    ((account, form),) = endpoint.seen
+    assert base64.b64decode(account.removeprefix("Basic ")).decode() == f"reader:{SECRET}"
+    assert form == "grant_type=client_credentials&scope=kafka+orders"
+    endpoint.body = json.dumps({"access_token": "a.b.c"})
+    assert ask_endpoint(endpoint.settings)[1] < ends_at
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "says"),
+    [
+        (401, '{"error": "invalid_client"}', "refuses client reader (401 invalid_client); correct sasl.oauthbearer"),
+        (400, '{"error": "<b>s3cret</b>"}', "refuses client reader (400); correct"),
+        (403, "a page", "refuses client reader (403); correct"),
+        (503, "", "is out of order (503); have it looked at"),
+        (200, "a page", "answers without an access_token"),
+        (200, '{"access_token": ""}', "answers without an access_token"),
+        (200, '{"access_token": "a", "expires_in": "soon"}', "answers without an access_token"),
+        (200, "[]", "answers without an access_token"),
+    ],
+)
+def test_an_endpoint_that_gives_no_token_is_told_by_its_answer(
+    endpoint: Endpoint, code: int, body: str, says: str
+) -> None:
+    endpoint.code, endpoint.body = code, body
+    assert says in refusal(endpoint.settings)
+
+
+def test_an_endpoint_that_is_down_is_named(endpoint: Endpoint) -> None:
+    nowhere = endpoint.settings | {"sasl.oauthbearer.token.endpoint.url": "http://127.0.0.1:9/token"}
+    assert "http://127.0.0.1:9/token does not answer (Connection refused); correct" in refusal(nowhere)
+
+
+def test_a_token_is_used_for_most_of_its_life_and_then_asked_for_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr(kafka_tokens, "time", SimpleNamespace(time=lambda: clock[0]))
+    asked: list[float] = []
+
+    def ask() -> tuple[str, float]:
+        asked.append(clock[0])
+        return f"token {len(asked)}", clock[0] + 100
+
+    tokens = kafka_tokens.KeptTokens(ask, {"a": "b"})
+    assert [tokens.token(), tokens.token(), tokens.extensions()] == ["token 1", "token 1", {"a": "b"}]
+    clock[0] += 79
+    assert tokens.token() == "token 1"
+    clock[0] += 1
+    assert tokens.token() == "token 2"
+
+
+MSK = {
+    "bootstrap.servers": "b-1.shop.abc.c2.kafka.eu-west-1.amazonaws.com:9098",
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "AWS_MSK_IAM",
+}
+
+
+@pytest.fixture
+def signer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In place of Amazon's package: signs with nothing, and says for which region."""
+
+    def generate_auth_token(region: str) -> tuple[str, int]:
+        return f"signed for {region}", 9_000_000_000_000
+
+    package, provider = ModuleType("aws_msk_iam_sasl_signer"), ModuleType("MSKAuthTokenProvider")
+    provider.generate_auth_token = generate_auth_token  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, package.__name__, package)
+    monkeypatch.setitem(sys.modules, f"{package.__name__}.{provider.__name__}", provider)
+    kafka_tokens._tokens_of.cache_clear()
+
+
+@pytest.mark.usefixtures("signer")
+@pytest.mark.parametrize("mechanism", ["AWS_MSK_IAM", "OAUTHBEARER"])
+def test_msk_is_logged_in_to_by_a_token_that_is_signed_here(mechanism: str) -> None:
+    kafka = KafkaSettings(MSK | {"sasl.mechanism": mechanism})
+    told = kafka.for_confluent()
+    assert told["sasl.mechanism"] == "OAUTHBEARER"
+    assert told["oauth_cb"]("") == ("signed for eu-west-1", 9_000_000_000.0)
+    python = kafka.for_kafka_python()
+    assert python["sasl_mechanism"] == "OAUTHBEARER"
+    assert python["sasl_oauth_token_provider"].token() == "signed for eu-west-1"
+    java = kafka.for_spark()
+    assert java["kafka.sasl.mechanism"] == "AWS_MSK_IAM"
+    assert java["kafka.sasl.jaas.config"] == "software.amazon.msk.auth.iam.IAMLoginModule required;"
+
+
+@pytest.mark.usefixtures("signer")
+def test_msk_behind_another_name_is_asked_for_in_the_environments_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    kafka = KafkaSettings(MSK | {"bootstrap.servers": "kafka.shop.example:9098"})
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ConnectionNotGiven, match="names no region; expected AWS_REGION"):
+        kafka.for_confluent()
+    monkeypatch.setenv("AWS_REGION", "us-gov-west-1")
+    assert kafka.for_confluent()["oauth_cb"]("")[0] == "signed for us-gov-west-1"
+
+
+def test_without_amazons_package_its_name_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", None)
+    kafka_tokens._tokens_of.cache_clear()
+    with pytest.raises(ConnectionNotGiven, match="pip install aws-msk-iam-sasl-signer-python; Spark needs the jar"):
+        KafkaSettings(MSK).for_kafka_python()
