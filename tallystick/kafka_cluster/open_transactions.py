@@ -10,7 +10,12 @@ from uuid import uuid4
 
 from kafka import TopicPartition as ClientTopicPartition
 from kafka.admin import KafkaAdminClient
-from kafka.errors import KafkaError, TransactionalIdAuthorizationFailedError, TransactionalIdNotFoundError
+from kafka.errors import (
+    KafkaError,
+    TransactionalIdAuthorizationFailedError,
+    TransactionalIdNotFoundError,
+    UnsupportedVersionError,
+)
 
 from tallystick.kafka_log.fetch import BrokerUnreachable
 from tallystick.model.offsets import TopicPartition
@@ -18,6 +23,12 @@ from tallystick.model.offsets import TopicPartition
 COORDINATORS_LOG = "__transaction_state"
 _WILL_WRITE_A_MARKER = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 """States in which a coordinator still owes its partitions a marker. Source: Kafka's TransactionState."""
+
+
+class TransactionsNotTold(BrokerUnreachable):
+    """The broker does not know KIP-664's questions: what it holds back is held, and nobody can say by whom."""
+
+    retryable = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +67,10 @@ class OpenTransaction:
 def read_open_transactions(
     admin: KafkaAdminClient, partitions: Iterable[TopicPartition]
 ) -> tuple[OpenTransaction, ...]:
-    """All that are open there, in order; asked a second time where one seems to hang. Raises BrokerUnreachable."""
+    """All that are open there, in order; asked a second time where one seems to hang.
+
+    Raises BrokerUnreachable; of it TransactionsNotTold where the broker is older than Kafka 3.0, or another product.
+    """
     asked = tuple(partitions)
     try:
         first = _ask(admin, asked)
@@ -64,6 +78,8 @@ def read_open_transactions(
             return first
         may_know = _all_coordinators_answer(admin) and _is_shown_all(admin)
         return confirm(first, _ask(admin, asked)) if may_know else first
+    except UnsupportedVersionError as error:
+        raise TransactionsNotTold("open transactions: the broker does not name them (KIP-664)") from error
     except KafkaError as error:
         raise BrokerUnreachable(f"open transactions: {type(error).__name__}: {error}") from error
 

@@ -16,7 +16,11 @@ from tallystick.kafka_cluster.batch_fingerprints import (
     stands_below,
 )
 from tallystick.kafka_cluster.blocked_events import read_held_events
-from tallystick.kafka_cluster.open_transactions import OpenTransaction, read_open_transactions
+from tallystick.kafka_cluster.open_transactions import (
+    OpenTransaction,
+    TransactionsNotTold,
+    read_open_transactions,
+)
 from tallystick.kafka_cluster.retention_forecast import read_unread_expiry
 from tallystick.kafka_cluster.settings import read_broker_settings, read_topic_settings
 from tallystick.kafka_cluster.state import (
@@ -59,7 +63,7 @@ def read_cluster(
     after = read_topic_snapshot(admin, topics)
     settings = read_topic_settings(admin, topics)
     above = [part.topic_partition for part in after if part.lso < part.high_watermark]
-    open_transactions = read_open_transactions(admin, above) if above else ()
+    open_transactions, are_told = _read_told(admin, above)
     going_on = _going_on(cut, after)
     kept, kept_on = _not_compacting(settings, after, going_on)
     anchors, rewritten = follow_anchors(fetch, together, cut.n, kept, kept_on, earlier.anchors, scanned=scanned)
@@ -72,6 +76,7 @@ def read_cluster(
         topic_settings=settings,
         broker_settings=read_broker_settings(admin),
         open_transactions=open_transactions,
+        transactions_are_told=are_told,
         first_sights=first_sights(open_transactions, earlier.first_sights, now_utc=cut.now_utc),
         held_events=_read_held(fetch, contract, going_on, open_transactions),
         anchors=anchors,
@@ -112,7 +117,11 @@ def read_clusters(
         for admin, topics in clusters
     )
     for other in others:
-        first = replace(first, **{name: getattr(first, name) + getattr(other, name) for name in _OF_EACH_CLUSTER})
+        first = replace(
+            first,
+            transactions_are_told=first.transactions_are_told and other.transactions_are_told,
+            **{name: getattr(first, name) + getattr(other, name) for name in _OF_EACH_CLUSTER},
+        )
     return first
 
 
@@ -126,6 +135,16 @@ _OF_EACH_CLUSTER = (
     "rewritten",
     "expiries",
 )
+
+
+def _read_told(
+    admin: KafkaAdminClient, partitions: Sequence[TopicPartition]
+) -> tuple[tuple[OpenTransaction, ...], bool]:
+    """What is open there, and whether the broker says so at all."""
+    try:
+        return read_open_transactions(admin, partitions) if partitions else (), True
+    except TransactionsNotTold:
+        return (), False
 
 
 def first_sights(

@@ -207,6 +207,8 @@ class ClusterState:
     server_proofs: tuple[ServerProof, ...] = ()
     """Of the connections that this run read by."""
     open_transactions: tuple[OpenTransaction, ...] = ()
+    transactions_are_told: bool = True
+    """False: the broker does not know KIP-664's questions, so that open_transactions are empty, whatever is open."""
     first_sights: tuple[FirstSight, ...] = ()
     held_events: tuple[BlockedEvents, ...] = ()
     anchors: tuple[BatchFingerprint, ...] = ()

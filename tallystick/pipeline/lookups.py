@@ -13,7 +13,11 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from tallystick.kafka_cluster.open_transactions import read_open_transactions
+from tallystick.kafka_cluster.open_transactions import (
+    OpenTransaction,
+    TransactionsNotTold,
+    read_open_transactions,
+)
 from tallystick.kafka_cluster.state import CLUSTER_STATE, ClusterState
 from tallystick.kafka_log.header_cache import NO_HEADS, KeptHeads
 from tallystick.kafka_log.log_walk import Outcome
@@ -43,7 +47,7 @@ from tallystick.matching.scan_result import SliceScan
 from tallystick.matching.unreadable_ranges import Loss, loss_before_the_books
 from tallystick.model.cut import Cut, LedgerSlice, PartitionSnapshot, Sample, is_recreated
 from tallystick.model.direction import Direction
-from tallystick.model.offsets import OffsetRange
+from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.model.open_item import ItemSide
 from tallystick.pipeline.readiness import ledger_settled_until, topic_settled_until
 from tallystick.pipeline.run_history import RunHistory, index_hits
@@ -378,7 +382,7 @@ def _look_up_topics(
     found_in_log = _read_log(sides, retained, wanted, heads.worth_picking(wanted.known))
     records = in_log_order([*found_in_log, *fetched], retained)
     undecided = {record.topic_partition for record in records if record.outcome is Outcome.OPEN}
-    open_now = read_open_transactions(sides.admin, sorted(undecided)) if undecided else ()
+    open_now = _open_on(sides, sorted(undecided)) if undecided else ()
     leg_of = {topic: leg for leg, topic in sides.contract.legs.items()}
     for record in records:
         seen = locate_record(record, cut, baseline, legs=leg_of, open_transactions=open_now)
@@ -399,6 +403,14 @@ def _look_up_topics(
         if hit is not None:
             found.by_key.setdefault(ack.match_key, []).append(hit)
     return found
+
+
+def _open_on(sides: Sources, partitions: Sequence[TopicPartition]) -> tuple[OpenTransaction, ...]:
+    """None where the broker cannot say: their records are pending then, and so not missing either."""
+    try:
+        return read_open_transactions(sides.admin, partitions)
+    except TransactionsNotTold:
+        return ()
 
 
 def _read_log(

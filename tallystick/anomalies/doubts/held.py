@@ -38,7 +38,7 @@ def held_by_open_transaction(cut: Cut, cluster: ClusterState) -> Iterator[DoubtF
 
 
 def holder_of(cluster: ClusterState, topic_slice: TopicSlice) -> OpenTransaction | None:
-    """Return whose transaction is open from the slice's end on; None where it has ended since the cut was made."""
+    """Return whose transaction is open from the slice's end on; None where it has ended since, or nobody is named."""
     end = topic_slice.offsets.kafka_offset_end
     return next(
         (
@@ -68,7 +68,7 @@ def _held_partition(
     part, held = topic_slice.offsets.topic_partition, topic_slice.mark - topic_slice.offsets.kafka_offset_end
     return DoubtFound(
         doubt=Doubt.HELD_BY_OPEN_TRANSACTION,
-        sentence=f"{part}: {held} offsets could not be read: {describe_holder(holder)} holds the LSO at "
+        sentence=f"{part}: {held} offsets could not be read: {describe_holder(holder, cluster)} holds the LSO at "
         f"{topic_slice.offsets.kafka_offset_end}, the mark is {topic_slice.mark}.{held_sentence(cluster, part)}",
         details=holder_details(cut, cluster, topic_slice, holder)
         | {"since_utc": moment_text(holder.started_ms) if holder else None},
@@ -125,8 +125,10 @@ def seconds_since(cut: Cut, since_utc: datetime) -> int:
     return max(0, int((cut.now_utc - since_utc).total_seconds()))
 
 
-def describe_holder(holder: OpenTransaction | None) -> str:
-    """Say who holds the LSO; None has ended since the cut was made."""
+def describe_holder(holder: OpenTransaction | None, cluster: ClusterState) -> str:
+    """Say who holds the LSO; None has ended since the cut was made, or the broker names nobody."""
+    if not cluster.transactions_are_told:
+        return "a producer transaction that this broker does not name (KIP-664, Kafka 3.0)"
     if holder is None:
         return "a producer transaction that has ended meanwhile"
     name = holder.transactional_id or "unknown to every coordinator"

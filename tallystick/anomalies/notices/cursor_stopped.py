@@ -64,7 +64,7 @@ def holder_text(cut: Cut, looked_up: LookedUp, cluster: ClusterState, trail: Tra
     held = slices[trail.topic_partition]
     if held.held_by_replication and not held.held_by_transaction:
         return "a log that too few replicas have"
-    return describe_holder(holder_of(cluster, held))
+    return describe_holder(holder_of(cluster, held), cluster)
 
 
 def trail_details(cut: Cut, looked_up: LookedUp, cluster: ClusterState, trail: Trail, windows: int) -> dict[str, Any]:

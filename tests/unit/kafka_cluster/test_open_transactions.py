@@ -12,9 +12,10 @@ from kafka.errors import (
     CoordinatorLoadInProgressError,
     TransactionalIdAuthorizationFailedError,
     TransactionalIdNotFoundError,
+    UnsupportedVersionError,
 )
 
-from tallystick.kafka_cluster.open_transactions import OpenTransaction, read_open_transactions
+from tallystick.kafka_cluster.open_transactions import OpenTransaction, TransactionsNotTold, read_open_transactions
 from tallystick.kafka_log.fetch import BrokerUnreachable
 from tests.unit.builders import PART
 
@@ -160,3 +161,13 @@ def test_a_coordinator_that_is_still_loading_leaves_no_answer() -> None:
 
     with pytest.raises(BrokerUnreachable, match="open transactions: CoordinatorLoadInProgressError"):
         read_open_transactions(Loading([LIVE]), [PART])  # type: ignore[arg-type]
+
+
+def test_a_broker_without_kip_664_tells_of_no_transaction_and_is_not_unreachable() -> None:
+    class Old(Cluster):
+        def describe_producers(self, partitions: Iterable[ClientTopicPartition]) -> dict[ClientTopicPartition, State]:
+            raise UnsupportedVersionError
+
+    with pytest.raises(TransactionsNotTold, match="the broker does not name them") as raised:
+        read_open_transactions(Old([LIVE]), [PART])  # type: ignore[arg-type]
+    assert not raised.value.retryable

@@ -99,6 +99,12 @@ def test_a_transaction_of_another_partition_holds_nothing_here() -> None:
     assert "a producer transaction that has ended meanwhile holds the LSO" in doubt.sentence
 
 
+def test_a_holder_that_the_broker_cannot_name_is_not_said_to_have_ended() -> None:
+    untold = ClusterState(transactions_are_told=False)
+    (doubt,) = findings_of(held_by_open_transaction, replace(HELD, cluster=untold))
+    assert "a producer transaction that this broker does not name (KIP-664, Kafka 3.0) holds the LSO" in doubt.sentence
+
+
 @pytest.mark.parametrize("started_ms", [None, -1])
 def test_a_transaction_that_no_coordinator_knows_has_no_moment(started_ms: int | None) -> None:
     hanging = replace(RELAY, transactional_id="", started_ms=started_ms, timeout_ms=None)
