@@ -11,10 +11,12 @@ from airflow.providers.openlineage.extractors.manager import ExtractorManager
 from airflow.utils.state import TaskInstanceState
 
 from tallystick.contract.contract import load_contract
+from tallystick.model.finding_names import BreakClass
 from tallystick_airflow.connections import read_connections, read_spark_environment
 from tallystick_airflow.operators.act_operator import ActOperator
 from tallystick_airflow.operators.finish_operator import FinishOperator
 from tallystick_airflow.operators.reconcile_operator import ReconcileOperator
+from tests.run_results import run_result
 
 DAGS = Path(__file__).parents[2] / "dags"
 PAYOUTS = str(DAGS / "contracts" / "billing_payouts.yaml")
@@ -38,6 +40,23 @@ def test_a_reconciliation_reads_both_sides_and_writes_the_store(operator: Any) -
     assert lineage(task) == ([], [])  # its verdict was stored already
     task.env_vars = read_spark_environment(CONTRACT)  # as it gives Spark
     assert lineage(task) == ([TOPIC, LEDGER], STORE)
+
+
+def test_what_was_found_stands_at_both_sides_as_assertions() -> None:
+    task = ReconcileOperator(task_id="task", contract_file=PAYOUTS, name="tallystick")
+    task.env_vars = read_spark_environment(CONTRACT)
+    task.judged = SimpleNamespace(result=run_result("billing_payouts", 1))  # type: ignore[assignment]
+    found = ExtractorManager().extract_metadata(
+        SimpleNamespace(run_id="r"), task, TaskInstanceState.SUCCESS, task_instance=None
+    )
+    for side in found.inputs:
+        assertions = side.inputFacets["dataQualityAssertions"].assertions
+        assert (assertions[0].name, assertions[0].success, assertions[0].actual) == (
+            "tallystick.verdict",
+            True,
+            "MATCHED",
+        )
+        assert len(assertions) == 1 + len(BreakClass)
 
 
 def test_a_repair_writes_the_side_that_is_written_second() -> None:

@@ -75,6 +75,7 @@ class ReconcileOperator(SparkSubmitOperator):
         self.cut_n = cut_n
         self.store_conn_id = store_conn_id
         self.spark_conn_id = spark_conn_id
+        self.judged: StoredRun | None = None
 
     def execute(self, context: Context) -> str:  # type: ignore[override]
         contract = read_contract_file(self.contract_file)
@@ -84,15 +85,19 @@ class ReconcileOperator(SparkSubmitOperator):
             run = self._judge(context, contract, cut_n)
         else:
             self.log.info("Cut %d of %s has its verdict already: Spark is not started", cut_n, contract.name)
+        self.judged = run
         if not announce(context, run):
             self.log.info("The assets were told of it before, and are not told again")
         return str(run.result.verdict)
 
     def get_openlineage_facets_on_complete(self, _: Any) -> "TaskLineage":
-        """Both sides were read, verdict and breaks written; or nothing, where the verdict was stored already.
+        """Both sides were read, with what was found there, verdict and breaks written.
+
+        Or nothing, where the verdict was stored already.
 
         Asked for by the OpenLineage provider, in a process that may not ask Airflow for connections any more.
         """
+        from tallystick.documents.lineage_assertions import assertions_of
         from tallystick.documents.lineage_names import ledger_side, store_tables, topic_side
 
         if self.env_vars is None:
@@ -102,6 +107,7 @@ class ReconcileOperator(SparkSubmitOperator):
         return lineage_of(
             read=[*topic_side(contract, connections), *ledger_side(contract, connections)],
             written=store_tables(store_dsn(self.env_vars)),
+            asserted=assertions_of(self.judged.result) if self.judged else (),
         )
 
     def _judge(self, context: Context, contract: Contract, cut_n: int) -> "StoredRun":
