@@ -93,7 +93,8 @@ class ReconcileOperator(SparkSubmitOperator):
     def get_openlineage_facets_on_complete(self, _: Any) -> "TaskLineage":
         """Both sides were read, with what was found there, verdict and breaks written.
 
-        Nothing, where the verdict was stored already. Asked for by the OpenLineage provider, in a process that may not ask Airflow for connections any more.
+        Nothing, where the verdict was stored already. Asked for by the OpenLineage provider, in a process that may not
+        ask Airflow for connections any more.
         """
         from tallystick.documents.lineage_assertions import assertions_of
         from tallystick.documents.lineage_names import ledger_side, store_tables, topic_side
