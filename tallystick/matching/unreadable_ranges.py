@@ -46,10 +46,19 @@ NOTHING = OutOfSight()
 class LedgerStarts:
     """The positions where the ledger's slices of some cuts begin, and which of these cuts read rows that
     may be older.
+
+    rows_move: does an UPDATE give a row another position? One between a cut and its scan takes it to the slice behind.
     """
 
     position_start: Mapping[int, int] = field(default_factory=dict)
+    rows_move: bool = False
     rows_may_be_older: frozenset[int] = frozenset()
+
+    def first_write_of(self, n: int) -> int:
+        """Return a position that no row of the cut's slice was first written below, unless it is an older one."""
+        if self.rows_move and n - 1 in self.position_start:
+            return self.position_start[n - 1]
+        return self.position_start.get(n, 0)
 
 
 def out_of_sight(
@@ -79,13 +88,13 @@ def _event_may_be_lost(direction: Direction, n: int, losses: Iterable[Loss], sta
     late.
 
     Where the ledger does, an event comes behind its row: what was lost before the row's first possible write is none of
-    its. A row of the slice was written behind a cut that had seen no id of it given out.
+    its. A row of the slice was written behind a cut that had seen no id of it given out, or moved out of that cut's.
     """
     if direction is Direction.TOPIC_TO_LEDGER:
         return any(True for _ in losses)
     if direction is Direction.TOPIC_TO_TOPIC:
         return _is_lost_beside(n, losses)
-    begins = starts.position_start.get(n, 0)
+    begins = starts.first_write_of(n)
     return any(loss.cut_n >= n or loss.ledger_high_mark > begins for loss in losses)
 
 

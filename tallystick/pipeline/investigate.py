@@ -435,7 +435,13 @@ def _out_of_sight(contract: Contract, cut: Cut, past: RunHistory, look_ups: Look
         {cut.n, *(item.first_seen_cut for item in past.carried)},
         (*past.losses, *look_ups.lost_before_the_books),
         LedgerStarts(
-            position_start={**starts.position_start, cut.n: cut.ledger_slice.position_start}, rows_may_be_older=older
+            position_start={
+                **starts.position_start,
+                past.previous.n: past.previous.ledger_slice.position_start,
+                cut.n: cut.ledger_slice.position_start,
+            },
+            rows_move=contract.ledger.by_xmin,
+            rows_may_be_older=older,
         ),
         log_is_whole=look_ups.log_is_whole,
         legs_lost_within=look_ups.legs_lost_within,

@@ -26,18 +26,18 @@ KNOWN: tuple[Known, ...] = (
         lambda found: "its output went unread, and cuts later its input was read" in found.sentence,
     ),
     Known(
-        "by xmin a duplicate that was taken back is one again once somebody touches a row of its key",
-        "The row that takes it back lies in an earlier slice: reversals.reversals_in asks new ones only, and one that "
-        "was taken back counts as one that stands (match_case.MatchGroup.places). A plan leaves the break out, since "
-        "the ledger shows that it was taken back already.",
-        lambda found: "a row was taken back, and one of its key was written anew since" in found.sentence,
+        "by xmin missing, where its event expired unread and its row was updated while two runs read the ledger",
+        "An UPDATE between a cut and its scan leaves a row to the next cut, as often as it happens, and no run can "
+        "tell it from a new one. That it may have happened once counts (unreadable_ranges.LedgerStarts.first_write_of): to "
+        "let it have happened always would let no row be missing once a log has ever lost anything.",
+        lambda found: "its row was updated while several runs read the ledger" in found.sentence,
     ),
     Known(
-        "a copy that one contract has written off and another one takes back: its reversal is a duplicate",
+        "an event that one contract has written off and another one takes back: its reversal is a duplicate",
         "Surplus copies that were written off are read by no later run (open_item_store.surplus_items_as_of), though "
         "reversals.may_be_taken_back would let them be taken back. To read them each run would ask for all that was "
-        "ever written off.",
-        lambda found: "a copy was written off and is taken back" in found.sentence,
+        "ever written off. A row is found all the same, by its key (reversals.taken_back_elsewhere).",
+        lambda found: "an event was written off and is taken back" in found.sentence,
     ),
     Known(
         "an event that comes again, read with its row, which was touched, and its first event is older than the books",

@@ -706,3 +706,19 @@ def test_an_event_that_comes_again_is_a_duplicate_where_its_row_stood_above_an_o
         *(("pay", 1, 0), "trade", "window", (again, 5, 0)),
     )
     assert outstanding(played) == told
+
+
+@pytest.mark.parametrize("slice_by", ["xmin", "written_xid"])
+@pytest.mark.parametrize(
+    ("expires", "told"), [("retain_all", []), ("wait", ["missing_in_topic_never_produced"])], ids=["gone", "never came"]
+)
+def test_a_row_that_was_updated_ahead_of_the_scan_of_its_slice_is_not_missing_where_that_run_lost_events(
+    expires: str, told: list[str], slice_by: str
+) -> None:
+    """By xmin the next slice reads it, whose cut has lost nothing."""
+    first = "trade" if expires == "retain_all" else "pay"
+    played = play(
+        Config(direction="ledger_to_topic", slice_by=slice_by, producer_mode="plain", carrier_mode="at_most"),
+        *("window", (first, 0, 1), ("commit_first", 0, 0), "lose", ("touch", 4, 3, 11), (expires, 1, 5), "window"),
+    )
+    assert outstanding(played) == told

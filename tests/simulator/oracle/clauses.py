@@ -14,7 +14,12 @@ from tests.simulator.oracle.facts import KeyFacts, Wrong, facts_of, wrongs_of
 from tests.simulator.oracle.given_up import effects_given_up
 from tests.simulator.oracle.reports import told, why_not_so
 from tests.simulator.oracle.unread import rows_in_closed_cuts, unread_events
-from tests.simulator.oracle.what_else import about_taken_back, came_late_and_unseen, came_where_others_stood
+from tests.simulator.oracle.what_else import (
+    about_taken_back,
+    came_late_and_unseen,
+    came_where_others_stood,
+    moved_ahead_of_runs,
+)
 from tests.simulator.schedule.product import Product
 from tests.simulator.standins.run_functions import outstanding_breaks, outstanding_classes
 from tests.simulator.world.truth import EventFact, RowFact
@@ -307,7 +312,9 @@ class Oracle:
             unread = unread_events(self.world, name, truth.events_of(found.match_key))
             return "; its output went unread, and cuts later its input was read" if unread else ""
         if found.break_class.startswith("missing_in_topic"):
-            return self._where_others_stood(name, truth.events_of(found.match_key))
+            moved = self.world.config.slice_by == "xmin" and moved_ahead_of_runs(self.world, name, found)
+            about = "; its row was updated while several runs read the ledger" if moved else ""
+            return about + self._where_others_stood(name, truth.events_of(found.match_key))
         if found.break_class.startswith("duplicate"):
             return about_taken_back(truth, name, found)
         if found.break_class != "torn_transaction":

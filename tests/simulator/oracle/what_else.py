@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from tallystick.contract.contract import Contract
 from tallystick.model.findings import Break
-from tests.simulator.world.truth import EventFact, RowFact, Truth
+from tests.simulator.world.truth import EventFact, Truth
 from tests.simulator.world.world import World
 
 
@@ -28,22 +28,18 @@ def came_where_others_stood(truth: Truth, events: Iterable[EventFact]) -> bool:
 
 
 def about_taken_back(truth: Truth, contract_name: str, found: Break) -> str:
-    """Of a duplicate: was a copy of its key taken back, and what befell the key besides?"""
-    rows = truth.rows_of(found.match_key)
-    copies = (*truth.events_of(found.match_key), *rows)
-    if (contract_name, found.match_key) in truth.written_off and any(map(_is_taken_back, copies)):
-        return "; a copy was written off and is taken back"
-    if found.break_class.startswith("duplicate_in_ledger") and _touched_since(rows):
-        return "; a row was taken back, and one of its key was written anew since"
+    """Of a duplicate: was an event of its key taken back, and has a person written one off?"""
+    taken_back = any(one.taken_back for one in truth.events_of(found.match_key))
+    if taken_back and (contract_name, found.match_key) in truth.written_off:
+        return "; an event was written off and is taken back"
     return ""
 
 
-def _touched_since(rows: Iterable[RowFact]) -> bool:
-    """Was one of a key's rows written anew once one of them was taken back?"""
-    of_key = list(rows)
-    taken_back = min((one.taken_back_at for one in of_key if one.taken_back_at), default=None)
-    return taken_back is not None and any(at > taken_back for one in of_key for at in one.touched)
-
-
-def _is_taken_back(copy: EventFact | RowFact) -> bool:
-    return copy.taken_back if isinstance(copy, EventFact) else copy.taken_back_at is not None
+def moved_ahead_of_runs(world: World, name: str, found: Break) -> bool:
+    """Was its row updated while several runs read the ledger, so that by xmin each left it to the next one?"""
+    books = world.store.of(name)
+    runs = [
+        (row.cut.now_utc, books.verdicts[row.cut.n].recorded_at) for row in books.cuts if row.cut.n in books.verdicts
+    ]
+    touched = [at for row in world.truth.rows_of(found.match_key) for at in row.touched]
+    return sum(any(began <= at <= ended for at in touched) for began, ended in runs) > 1

@@ -1,5 +1,6 @@
 """Which cuts saw copies first whose partner may stand where no run could read it."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -40,6 +41,27 @@ def lost(cut_n: int, xmax: int) -> Loss:
 def test_an_event_may_be_lost(direction: Direction, loss: Loss, expected: set[int]) -> None:
     assert beyond(direction, {3, 4, 5}, loss).events_lost == expected
     assert not beyond(direction, {3, 4, 5}).events_lost
+
+
+@pytest.mark.parametrize(
+    ("loss", "by_xmin", "by_written_xid"),
+    [
+        pytest.param(lost(3, 200), {3, 4}, {3}, id="while the next slice's rows were in this one"),
+        pytest.param(lost(3, 100), {3}, {3}, id="no id of this slice had been given out"),
+        pytest.param(lost(2, 100), set(), set(), id="a loss before all of them"),
+    ],
+)
+def test_by_xmin_a_row_may_have_moved_out_of_the_slice_that_lost_its_event(
+    loss: Loss, by_xmin: set[int], by_written_xid: set[int]
+) -> None:
+    """Found by the simulated world: it was updated between the cut and its scan, once retention had taken its event."""
+    found = [
+        out_of_sight(
+            L2T, {3, 4, 5}, [loss], replace(STARTS, rows_move=moves), log_is_whole=False, legs_lost_within=1
+        ).events_lost
+        for moves in (True, False)
+    ]
+    assert found == [by_xmin, by_written_xid]
 
 
 @pytest.mark.parametrize(
