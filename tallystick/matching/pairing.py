@@ -348,7 +348,21 @@ def _judge_origin(
             return _await_the_row(copy if copy.side is ItemSide.TOPIC else partner, deadlines)
         differ = reason_of(ReasonCode.FIELDS_DIFFER)
         return [UnmatchedItem(copy=copy, fate=MatchStatus.UNEQUAL, reason=differ, partner=partner)]
-    return [] if _is_judged(copy) else [_judge_absence(case, copy, MatchStatus.FOLLOWER_ABSENT, deadlines)]
+    if _is_judged(copy):
+        return []
+    if _repeats_one_before_the_baseline(case, copy):
+        alone = reason_of(ReasonCode.EXTRA_ALONE)
+        return [UnmatchedItem(copy=copy, fate=MatchStatus.EXTRA, reason=alone, lookup_hits=case.lookup_hits)]
+    return [_judge_absence(case, copy, MatchStatus.FOLLOWER_ABSENT, deadlines)]
+
+
+def _repeats_one_before_the_baseline(case: MatchGroup, event: Entry) -> bool:
+    """Return whether an event that waited, while nobody asked the log, has an older one: its follower is that one's."""
+    return (
+        event.side is ItemSide.TOPIC
+        and event.carried is not None
+        and RecordLocation.BEFORE_BASELINE in case.places(ItemSide.TOPIC)
+    )
 
 
 def _is_of_a_row_beyond_the_cut(case: MatchGroup, *pair: Entry) -> bool:

@@ -28,8 +28,8 @@ KNOWN: tuple[Known, ...] = (
     Known(
         "by xmin missing, where its event expired unread and its row was updated while two runs read the ledger",
         "An UPDATE between a cut and its scan leaves a row to the next cut, as often as it happens, and no run can "
-        "tell it from a new one. That it may have happened once counts (unreadable_ranges.LedgerStarts.first_write_of): to "
-        "let it have happened always would let no row be missing once a log has ever lost anything.",
+        "tell it from a new one. That it may have happened once counts (LedgerStarts.first_write_of): to let it have "
+        "happened always would let no row be missing once a log has ever lost anything.",
         lambda found: "its row was updated while several runs read the ledger" in found.sentence,
     ),
     Known(

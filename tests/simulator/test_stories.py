@@ -722,3 +722,25 @@ def test_a_row_that_was_updated_ahead_of_the_scan_of_its_slice_is_not_missing_wh
         *("window", (first, 0, 1), ("commit_first", 0, 0), "lose", ("touch", 4, 3, 11), (expires, 1, 5), "window"),
     )
     assert outstanding(played) == told
+
+
+@pytest.mark.parametrize(
+    ("again", "told"),
+    [("first_again", ["duplicate_in_topic_no_idempotence"]), ("wait", [])],
+    ids=["again", "once"],
+)
+def test_an_event_that_comes_again_while_its_surplus_rows_are_updated_is_a_duplicate(
+    again: str, told: list[str]
+) -> None:
+    """It waited for them, and was missing once they had been read, though its first event is older than the books."""
+    down = ("cluster_down", 0, 0, 16)
+    played = play(
+        Config(producer_mode="plain", carrier_mode="at_most", contracts=2, posts="column"),
+        *(("pay", 3, 4), ("trade", 0, 10), ("carry", 4, 7), ("trade", 2, 5), ("redeliver", 0, 11), "trade"),
+        *(("half_trade", 5, 1), ("trade", 2, 3), ("carry", 1, 4), ("redeliver", 2, 4), ("redeliver", 4, 8), down),
+        *("window", "cluster_down", ("trade", 0, 3), ("replace_row", 1, 11), ("replace_row", 3, 1)),
+        *(("replace_row", 2, 4), "window", ("replace_row", 4, 10), ("replace_row", 2, 8), ("redeliver", 2, 8)),
+        *("window", (again, 2, 8), ("touch", 4, 0, 6), ("touch", 4, 2, 10), down, "window", "cluster_down", "window"),
+    )
+    of_topic = [one for one in outstanding(played) if not one.startswith("duplicate_in_ledger")]
+    assert of_topic == told

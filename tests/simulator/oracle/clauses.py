@@ -312,8 +312,7 @@ class Oracle:
             unread = unread_events(self.world, name, truth.events_of(found.match_key))
             return "; its output went unread, and cuts later its input was read" if unread else ""
         if found.break_class.startswith("missing_in_topic"):
-            moved = self.world.config.slice_by == "xmin" and moved_ahead_of_runs(self.world, name, found)
-            about = "; its row was updated while several runs read the ledger" if moved else ""
+            about = moved_ahead_of_runs(self.world, name, found) if self.world.config.slice_by == "xmin" else ""
             return about + self._where_others_stood(name, truth.events_of(found.match_key))
         if found.break_class.startswith("duplicate"):
             return about_taken_back(truth, name, found)

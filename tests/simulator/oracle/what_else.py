@@ -35,11 +35,10 @@ def about_taken_back(truth: Truth, contract_name: str, found: Break) -> str:
     return ""
 
 
-def moved_ahead_of_runs(world: World, name: str, found: Break) -> bool:
+def moved_ahead_of_runs(world: World, name: str, found: Break) -> str:
     """Was its row updated while several runs read the ledger, so that by xmin each left it to the next one?"""
     books = world.store.of(name)
-    runs = [
-        (row.cut.now_utc, books.verdicts[row.cut.n].recorded_at) for row in books.cuts if row.cut.n in books.verdicts
-    ]
+    runs = [(books.cuts[n].cut.now_utc, row.recorded_at) for n, row in books.verdicts.items()]
     touched = [at for row in world.truth.rows_of(found.match_key) for at in row.touched]
-    return sum(any(began <= at <= ended for at in touched) for began, ended in runs) > 1
+    moved = sum(any(began <= at <= ended for at in touched) for began, ended in runs) > 1
+    return "; its row was updated while several runs read the ledger" if moved else ""

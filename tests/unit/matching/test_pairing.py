@@ -294,6 +294,25 @@ def test_of_two_rows_written_anew_the_one_that_no_run_called_one_too_many_is_the
     assert surplus(row(1), judged, row(3)) == ["ledger:3"]
 
 
+@pytest.mark.parametrize(
+    ("place", "fate"),
+    [(OLDER, MatchStatus.EXTRA), (READ, MatchStatus.FOLLOWER_ABSENT), (None, MatchStatus.FOLLOWER_ABSENT)],
+)
+def test_an_event_that_waited_while_nobody_asked_the_log_repeats_one_from_before_the_baseline(
+    place: RecordLocation | None, fate: MatchStatus
+) -> None:
+    """Found by the simulated world: it waited for a row that had moved beyond the cut and was a surplus one, and was
+    missing then. One of an earlier cut may have been called one too many itself.
+    """
+    waited = event(5, carried=item_of(event(5)))
+    surplus = replace(row(2), carried=item_of(row(2), ItemState.BROKEN, pairable=False), is_new_version=True)
+    first = [seen(IN_TOPIC, place, 1)] if place else []
+    outcome = pair_key(case_of(waited, surplus, lookup_hits=first), direction=T2L, deadlines=deadlines_of())
+    assert fates(outcome) == {waited.item_id: fate}
+    written_off = replace(waited, carried=item_of(event(5), ItemState.WRITTEN_OFF, pairable=False))
+    assert fates(pair_key(case_of(written_off, lookup_hits=first), direction=T2L, deadlines=deadlines_of())) == {}
+
+
 def test_an_event_that_waited_does_not_repeat_itself_because_its_row_lies_where_no_run_read_it() -> None:
     waited = event(5, carried=item_of(event(5)))
     at_home = [seen(LEDGER, RecordLocation.EARLIER_SLICE, 1), seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 5)]
