@@ -12,13 +12,17 @@ from pathlib import Path
 from tallystick.alerting.acknowledgement import acknowledgement
 from tallystick.alerting.alert import INCONCLUSIVE, PAGING_DOUBTS, Alert
 from tallystick.alerting.alert_json import message_of
+from tallystick.alerting.expectation_alerts import expectation_alerts
 from tallystick.alerting.sample_alert import page_of_test
 from tallystick.alerting.template import JSON_KINDS, LINE_KINDS, render_json, render_lines
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.findings import NoticeFound
+from tallystick.model.stored_run import ExpectationsOutcome, NotEvaluated, StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline.missing_verdict_alert import no_verdict_alert, overdue_alert
-from tests.unit.alerting.run_alerts import CONTRACT, NOON, OLD, a_break, alerts, standing
+from tests.expectation_outcomes import MODULE, not_met
+from tests.run_results import run_result
+from tests.unit.alerting.run_alerts import CONTRACT, NOON, OLD, a_break, alerts, cut, standing
 
 FOLDER = Path(__file__).parent / "unit" / "alerting" / "alert_snapshots"
 HOUR = timedelta(hours=1)
@@ -52,7 +56,27 @@ def _alerts() -> Iterator[tuple[str, Alert]]:
         page_of_test(CONTRACT, now_utc=NOON),
     ):
         yield alert.name, alert
+    yield from _of_expectations()
     yield from _further()
+
+
+def _of_expectations() -> Iterator[tuple[str, Alert]]:
+    silent = NotEvaluated(what="my_package.suites", why="ModuleNotFoundError: No module named 'my_package'")
+    outcome = ExpectationsOutcome(
+        module=MODULE, met=4, not_met=(not_met(), not_met(table="currencies")), not_evaluated=(silent,)
+    )
+    run = StoredRun(
+        result=run_result("payouts", 5),
+        window_start_utc=NOON - HOUR,
+        window_end_utc=NOON,
+        now_utc=NOON,
+        scheduler_run_id="scheduled__1",
+        attempt=1,
+        recorded_at=NOON,
+        cut=cut(5),
+    )
+    for alert in expectation_alerts(CONTRACT, run, outcome, firing={}):
+        yield alert.name, alert
 
 
 def _further() -> Iterator[tuple[str, Alert]]:

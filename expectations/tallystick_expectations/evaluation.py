@@ -51,19 +51,26 @@ def evaluate_suites(
     """
     if not suites:
         raise EvidenceShrunk("no suite to evaluate; expected at least one")
-    context = gx.get_context(project_config=_config(pages), mode="ephemeral")
+    context = open_context(pages)
     source = context.data_sources.add_pandas("verdict_store")
     run_id = RunIdentifier(run_name=run_name, run_time=run_time)
     evaluated = [_evaluate(context, source, suite, run_id) for suite in suites]
-    shown = [ExpectationSuiteIdentifier(suite.name) for suite in suites]
-    for identifiers in (shown, [identifier for _, identifier in evaluated]):
-        context.build_data_docs(resource_identifiers=identifiers, build_index=False)  # that reads every result ever
-    write_index(pages)
+    write_pages(context, [suite.name for suite in suites], [identifier for _, identifier in evaluated], pages)
     return tuple(outcome for outcome, _ in evaluated)
 
 
-def _config(pages: Path) -> DataContextConfig:
-    """Nothing of a project is kept on disk but the pages."""
+def write_pages(
+    context: Any, suites: Sequence[str], results: Sequence[ValidationResultIdentifier], pages: Path
+) -> None:
+    """Write the pages of these suites and results, and the contract's first page anew."""
+    shown = [ExpectationSuiteIdentifier(name) for name in suites]
+    for identifiers in (shown, results):
+        context.build_data_docs(resource_identifiers=identifiers, build_index=False)  # that reads every result ever
+    write_index(pages)
+
+
+def open_context(pages: Path) -> Any:
+    """Open a context of Great Expectations; nothing of a project is kept on disk but the pages."""
     config = DataContextConfig(
         store_backend_defaults=InMemoryStoreBackendDefaults(),
         progress_bars=ProgressBarsConfig(globally=False),
@@ -76,7 +83,7 @@ def _config(pages: Path) -> DataContextConfig:
             "store_backend": _folder_backend(pages),
         }
     }
-    return config
+    return gx.get_context(project_config=config, mode="ephemeral")
 
 
 def _folder_backend(folder: Path) -> dict[str, Any]:
@@ -116,9 +123,9 @@ def _outcome(name: str, result: Any, expected: int) -> SuiteOutcome:
     _refuse_shrunk(name, "evaluated", result.statistics["evaluated_expectations"], expected)
     _refuse_shrunk(name, "answered", len(result.results), expected)
     for one in result.results:
-        if _raised(one.exception_info):
-            raise EvidenceShrunk(f"suite {name}: {_name(one)} ended with an exception; expected an answer")
-    failed = tuple(sorted(_name(one) for one in result.results if not one.success))
+        if raised(one.exception_info):
+            raise EvidenceShrunk(f"suite {name}: {name_of(one)} ended with an exception; expected an answer")
+    failed = tuple(sorted(name_of(one) for one in result.results if not one.success))
     return SuiteOutcome(name=name, success=bool(result.success), evaluated=expected, failed=failed)
 
 
@@ -127,15 +134,18 @@ def _refuse_shrunk(name: str, what: str, got: int, expected: int) -> None:
         raise EvidenceShrunk(f"suite {name}: {got} expectations were {what}; expected {expected}, and at least one")
 
 
-def _raised(exception_info: Any) -> bool:
-    """One record of an exception, or a mapping from metric to such records."""
-    if "raised_exception" in exception_info:
-        return bool(exception_info["raised_exception"])
-    return any(record.get("raised_exception") for record in exception_info.values())
+def raised(exception_info: Any) -> str:
+    """Return the message of the exception that a check ended with; empty where it ended with an answer.
+
+    exception_info: one record of an exception, or a mapping from metric to such records.
+    """
+    records = [exception_info] if "raised_exception" in exception_info else exception_info.values()
+    messages = [record.get("exception_message") or "no message" for record in records if record.get("raised_exception")]
+    return str(messages[0]) if messages else ""
 
 
-def _name(result: Any) -> str:
-    """The expectation's type and the columns it looks at."""
+def name_of(result: Any) -> str:
+    """Return the expectation's type and the columns it looks at."""
     kwargs = result.expectation_config.kwargs
     columns = [str(kwargs[key]) for key in ("column", "column_A", "column_B") if key in kwargs]
     return " ".join([str(result.expectation_config.type), *columns])

@@ -27,7 +27,7 @@ BREAK_COLUMNS = {
 
 def breaks_frame(breaks: Sequence[Break]) -> pd.DataFrame:
     """One row per break; the columns are there also when there is none."""
-    return _frame([_break_row(item_break) for item_break in breaks], BREAK_COLUMNS)
+    return typed_frame([_break_row(item_break) for item_break in breaks], BREAK_COLUMNS)
 
 
 def _break_row(item_break: Break) -> dict[str, object]:
@@ -64,7 +64,7 @@ CENSUS_COLUMNS = {
 
 def census_frame(census: Sequence[PartitionCensus]) -> pd.DataFrame:
     """One row per partition. offsets: the slice's length; named_offsets: those the census has a name for."""
-    return _frame([_census_row(part) for part in census], CENSUS_COLUMNS)
+    return typed_frame([_census_row(part) for part in census], CENSUS_COLUMNS)
 
 
 def _census_row(part: PartitionCensus) -> dict[str, object]:
@@ -118,8 +118,9 @@ def figures_frame(run: StoredRun) -> pd.DataFrame:
         "undecidable_items": figures.undecidable_items,
         "unreadable_records": figures.unreadable_records,
     }
-    return _frame([row], FIGURE_COLUMNS)
+    return typed_frame([row], FIGURE_COLUMNS)
 
 
-def _frame(rows: list[dict[str, object]], columns: dict[str, str]) -> pd.DataFrame:
+def typed_frame(rows: list[dict[str, object]], columns: dict[str, str]) -> pd.DataFrame:
+    """Return the rows under these columns, which are there also without a row. columns: name to type."""
     return pd.DataFrame(rows, columns=list(columns)).astype(columns)

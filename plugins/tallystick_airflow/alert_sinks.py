@@ -1,8 +1,10 @@
 """The sinks of a contract's alerts, by Airflow's connections, and the links that are sent with them."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from airflow.sdk.configuration import conf
+from airflow.sdk.exceptions import AirflowFailException
 
 from tallystick.alerting.sinks.connection import SinkConnection
 from tallystick.connections.connections import artifacts_folder, runbook_links
@@ -11,7 +13,10 @@ from tallystick_airflow.connections import get_connection, sink_connection
 from tallystick_airflow.hooks.refusal import ConnectionRefused
 
 if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
     from tallystick.alerting.sinks.registry import Sink
+    from tallystick.pipeline.deliver_alerts import DeliverySummary
 
 
 def read_sinks(contract: Contract) -> "tuple[Sink, ...]":
@@ -21,6 +26,25 @@ def read_sinks(contract: Contract) -> "tuple[Sink, ...]":
     named = ((sink.connection, sink.kind) for sink in contract.alert.sinks if sink.connection)
     connections = {connection_id: _read(connection_id, kind) for connection_id, kind in named}
     return sinks_for(contract, connections=connections, artifacts_folder=artifacts_folder())
+
+
+def deliver(
+    engine: "Engine", contract: Contract, *, dag_id: str, only: Collection[str] | None = None
+) -> "DeliverySummary":
+    """Deliver what the contract's outbox owes its sinks. dag_id: the DAG that reconciles it.
+
+    only: names of the alerts; None delivers all.
+
+    Raises DeliveryFailed where a retry may help, and AirflowFailException where a person must act first.
+    """
+    from tallystick.pipeline.deliver_alerts import DeliveryFailed, deliver_pending  # httpx: not while parsing
+
+    try:
+        return deliver_pending(engine, contract.name, read_sinks(contract), links=alert_links(dag_id), only=only)
+    except DeliveryFailed as error:
+        if error.retryable:
+            raise
+        raise AirflowFailException(str(error)) from None
 
 
 def alert_links(dag_id: str) -> dict[str, str]:

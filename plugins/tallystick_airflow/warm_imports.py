@@ -28,6 +28,7 @@ TASKS_NEED = (
     "tallystick.report.write_report",
     "tallystick_airflow.sensors.settle_trigger",
     "tallystick_expectations.evaluate_run",
+    "tallystick_expectations.own_suites",
 )
 """What the operators import when they run; tests hold it against a task's imports."""
 

@@ -50,6 +50,7 @@ from tallystick.kafka_log.fetch import fetcher, open_admin
 from tallystick.kafka_log.header_cache import BatchHeads, KeptHeads
 from tallystick.ledger.key_index import commit_index, delete_expired, first_kept, index_folder, new_seed
 from tallystick.matching.closed_cut import DIGEST
+from tallystick.matching.scan_result import summary_of
 from tallystick.model.cut import Cut, without_expired
 from tallystick.model.errors import TallystickError
 from tallystick.model.offsets import TopicPartition
@@ -337,7 +338,7 @@ def judge_cut(
         look_ups=look_ups.to_json(),
         carried=past.carried,
     )
-    return result, scan.heads
+    return replace(result, summary=summary_of(scan)), scan.heads
 
 
 def die_with_parent() -> None:

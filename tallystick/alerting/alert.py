@@ -34,6 +34,16 @@ TEST = "test"
 SILENCES = frozenset((NO_VERDICT, VERDICT_OVERDUE))
 """Alerts of verdicts that are not there. No run tells of them, nor resolves them: `missing_verdict_alert` does."""
 
+EXPECTATION_NOT_MET = "expectation_not_met"
+"""Name of the alert that says a window did not meet an expectation of the contract's own."""
+
+EXPECTATION_NOT_EVALUATED = "expectation_not_evaluated"
+"""Name of the alert that says an expectation of the contract's own gave no answer, so that nothing was met by it."""
+
+OWN_EXPECTATIONS = frozenset((EXPECTATION_NOT_MET, EXPECTATION_NOT_EVALUATED))
+"""Alerts of the contract's own expectations, which are evaluated after the commit. A run resolves them only where its
+contract has no expectations any more: `expectation_alerts` does else."""
+
 PAGING_DOUBTS = (Doubt.HANGING_TRANSACTION,)
 """Critical, though no money is known to be wrong: nobody will ever end it, and all behind it waits."""
 

@@ -8,7 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from tallystick.alerting.alert import INCONCLUSIVE, NO_VERDICT, TEST, VERDICT_OVERDUE, Alert
+from tallystick.alerting.alert import (
+    EXPECTATION_NOT_EVALUATED,
+    EXPECTATION_NOT_MET,
+    INCONCLUSIVE,
+    NO_VERDICT,
+    TEST,
+    VERDICT_OVERDUE,
+    Alert,
+)
 from tallystick.text.finding_guide import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS, ClassText
 from tallystick.text.money import format_money
 from tallystick.text.plain import format_time, format_window, story_text
@@ -29,6 +37,16 @@ ALERT_TEXTS: Mapping[str, ClassText] = {
         title="A verdict is overdue",
         means="The window ended long ago, and no verdict of it is stored.",
         check_first="Look at the run: does a task hang, or wait for a worker, a pool or another run?",
+    ),
+    EXPECTATION_NOT_MET: ClassText(
+        title="Expectation not met",
+        means="The figures of a window are not what the contract's own suites expect. The verdict stays what it is.",
+        check_first="Open the run's report, section Own expectations: which table, what was expected, what was found?",
+    ),
+    EXPECTATION_NOT_EVALUATED: ClassText(
+        title="Expectation not evaluated",
+        means="The contract's own suites, or a part of them, gave no answer, so nothing is known to be met by it.",
+        check_first="Read the reason: can the module be imported where the report is written, and does its table exist?",
     ),
     TEST: ClassText(
         title="Test page",

@@ -9,6 +9,7 @@ from typing import Any
 from tallystick.alerting.alert import (
     CRITICAL_CLASSES,
     INCONCLUSIVE,
+    OWN_EXPECTATIONS,
     PAGING_DOUBTS,
     SAMPLES_MAX,
     SILENCES,
@@ -48,15 +49,17 @@ def alerts_for(
     told = [_break_alert(contract, result, cut, one, outstanding, firing.get(one)) for one in sorted(found)]
     grown = [_escalation(contract, cut, one, stand[one], firing[one]) for one in sorted(stand)]
     seen = list(_seen_alerts(contract, result, cut))
-    alerts = [*told, *(alert for alert in grown if alert), *(one for one in seen if _is_news(one, firing))]
+    alerts = [*told, *(alert for alert in grown if alert), *(one for one in seen if is_news(one, firing))]
     gone = set(firing) & _SEEN_ANEW - {alert.name for alert in seen}
+    if contract.expectations is None:
+        gone |= set(firing) & OWN_EXPECTATIONS
     if result.verdict is Verdict.INCONCLUSIVE:
         if not result.doubts or _quiet_doubts(result):
             quiet = _inconclusive_alert(contract, result, cut)
-            alerts += [quiet] if _is_news(quiet, firing) else []
+            alerts += [quiet] if is_news(quiet, firing) else []
         return (*alerts, *(_resolve(contract, cut, alert_name) for alert_name in sorted(gone)))
     still = {INCONCLUSIVE} if result.doubts else set()
-    over = (set(firing) - SILENCES - _SEEN_ANEW - set(outstanding) - found - still) | gone
+    over = (set(firing) - SILENCES - OWN_EXPECTATIONS - _SEEN_ANEW - set(outstanding) - found - still) | gone
     return (*alerts, *(_resolve(contract, cut, alert_name) for alert_name in sorted(over)))
 
 
@@ -105,12 +108,12 @@ def severity_of(rules: AlertRules, break_class: BreakClass, money: Money) -> Sev
 def severity_now(rules: AlertRules, break_class: BreakClass, now: Outstanding, *, cut: Cut) -> Severity:
     """The same, with what stands as of a cut: one more where it has stood for too long, one less where the window was
     caught up late, though that not below warning."""
-    n = _RISING.index(severity_of(rules, break_class, now.money))
+    n = RISING.index(severity_of(rules, break_class, now.money))
     if _is_old(rules, now, cut):
-        n = min(n + 1, len(_RISING) - 1)
-    if cut.by_time and rules.backfilled == "lower" and n > _RISING.index(Severity.WARNING):
+        n = min(n + 1, len(RISING) - 1)
+    if cut.by_time and rules.backfilled == "lower" and n > RISING.index(Severity.WARNING):
         n -= 1
-    return _RISING[n]
+    return RISING[n]
 
 
 def _is_old(rules: AlertRules, now: Outstanding, cut: Cut) -> bool:
@@ -118,7 +121,7 @@ def _is_old(rules: AlertRules, now: Outstanding, cut: Cut) -> bool:
     return limit is not None and cut.now_utc - now.first_seen_utc > timedelta(seconds=limit)
 
 
-_RISING = tuple(Severity)
+RISING = tuple(Severity)
 """Its members stand from the quietest to the loudest."""
 
 
@@ -144,9 +147,9 @@ def _break_alert(
         cut_n=cut.n,
         name=break_class,
         action=AlertAction.TRIGGER,
-        severity=max(severity, before.severity, key=_RISING.index) if before else severity,
+        severity=max(severity, before.severity, key=RISING.index) if before else severity,
         summary=f"{contract.name}: {_words(break_class)}: {len(breaks)} new, {_at_stake(now)}",
-        details=_where(contract, cut)
+        details=where_found(contract, cut)
         | {
             "verdict": result.verdict,
             "break_class": break_class,
@@ -165,7 +168,7 @@ def _escalation(contract: Contract, cut: Cut, break_class: BreakClass, now: Outs
     if before.action is AlertAction.ACKNOWLEDGE or not _is_old(contract.alert, now, cut):
         return None
     severity = severity_now(contract.alert, break_class, now, cut=cut)
-    if _RISING.index(severity) <= _RISING.index(before.severity):
+    if RISING.index(severity) <= RISING.index(before.severity):
         return None
     since = f"{_words(break_class)}: escalated: since {format_time(now.first_seen_utc)}"
     return Alert(
@@ -175,7 +178,7 @@ def _escalation(contract: Contract, cut: Cut, break_class: BreakClass, now: Outs
         action=AlertAction.TRIGGER,
         severity=severity,
         summary=f"{contract.name}: {since}, {_at_stake(now)}",
-        details=_where(contract, cut)
+        details=where_found(contract, cut)
         | {
             "break_class": break_class,
             **_standing(now),
@@ -186,8 +189,8 @@ def _escalation(contract: Contract, cut: Cut, break_class: BreakClass, now: Outs
     )
 
 
-def _is_news(alert: Alert, firing: Mapping[str, Alert]) -> bool:
-    """Is what was looked at anew worth telling? Not where a person acknowledged as much already."""
+def is_news(alert: Alert, firing: Mapping[str, Alert]) -> bool:
+    """Return whether to tell what was looked at anew: not where a person acknowledged as much already."""
     before = firing.get(alert.name)
     if before is None or before.action is not AlertAction.ACKNOWLEDGE:
         return True
@@ -223,7 +226,7 @@ def _seen_alert(
         action=AlertAction.TRIGGER,
         severity=severity,
         summary=f"{contract.name}: {_words(alert_name)}: {sentences[0]}{more}",
-        details=_where(contract, cut) | {"seen": alert_name, "count": count, "sentences": sentences[:SAMPLES_MAX]},
+        details=where_found(contract, cut) | {"seen": alert_name, "count": count, "sentences": sentences[:SAMPLES_MAX]},
         sinks=_sinks(contract),
     )
 
@@ -244,7 +247,7 @@ def _inconclusive_alert(contract: Contract, result: RunResult, cut: Cut) -> Aler
         action=AlertAction.TRIGGER,
         severity=Severity.WARNING,
         summary=f"{contract.name}: cut {cut.n} is inconclusive: {reason}",
-        details=_where(contract, cut) | {"verdict": result.verdict, "doubts": doubts},
+        details=where_found(contract, cut) | {"verdict": result.verdict, "doubts": doubts},
         sinks=_sinks(contract),
     )
 
@@ -258,7 +261,7 @@ def _resolve(contract: Contract, cut: Cut, alert_name: str) -> Alert:
         action=AlertAction.RESOLVE,
         severity=Severity.INFO,
         summary=f"{contract.name}: {text}",
-        details=_where(contract, cut),
+        details=where_found(contract, cut),
         sinks=_sinks(contract),
     )
 
@@ -267,7 +270,7 @@ def _over(alert_name: str) -> str:
     return "not seen any more" if alert_name in _SEEN_ANEW else "none outstanding"
 
 
-def _where(contract: Contract, cut: Cut) -> dict[str, Any]:
+def where_found(contract: Contract, cut: Cut) -> dict[str, Any]:
     return {
         "contract": contract.name,
         "owner": contract.owner,

@@ -41,6 +41,7 @@ _LINES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "failed": lambda found: f"{found['contract_file']}, cut {found['cut']} failed: {found['error']}",
     "reread": lambda found: "Read again: the same digest" if found["same"] else "Read again: another digest",
     "alerts_owed": lambda found: f"Alerts that nobody got yet: {'; '.join(found['failures'])}",
+    "expectations": lambda found: f"Expectations of {found['outcome']}",
     "report": lambda found: f"Report: {found['path']}",
     "approved": lambda found: "The plan is the approved one",
     "executing": lambda found: "The plan is marked in the store as executing",
@@ -66,7 +67,7 @@ _LINES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 }
 """Step to its line; a step without a line here is shown by its name."""
 
-_STAYS = ("not_settled", "unfinished_cut", "alerts_owed", "report")
+_STAYS = ("not_settled", "unfinished_cut", "alerts_owed", "expectations", "report")
 """Steps whose lines stay after the run, also in a terminal."""
 
 

@@ -340,6 +340,10 @@ RULES: Mapping[str, Rule] = {
     ),
     "empty": _anew("The next window without any event or row is judged by it; earlier ones keep their verdict."),
     "shown_keys": _kept(_SHOWN_KEYS),
+    "expectations": _kept(
+        "Windows are held against the new module from the next report on; what was evaluated stays. No verdict asks "
+        "for it."
+    ),
     "alert.sinks": _kept(
         "Later alerts go to the new list; what is still owed to a sink that goes is not sent, and nobody resolves what "
         "stands open there: end it by hand. No verdict asks for it."

@@ -20,6 +20,7 @@ from tallystick.contract.field_types import (
     PATTERNS,
     ContractPart,
     CronExpression,
+    ModuleName,
     Moment,
     Name,
     Seconds,
@@ -96,6 +97,9 @@ class Contract(ContractPart):
     """Which keys of an event people may see: on pages, in reports, plans, explanations, logs and the Parquet of breaks
     the others are masked. Place, leg, money and times are always shown; of the payload's other fields nothing is kept.
     For cuts that are made under it. A plan as JSON is for programs and has all."""
+    expectations: ModuleName | None = None
+    """A module of your own with suites of Great Expectations about the window's figures (docs/expectations.md). Their
+    result is in the report and sends an alert; it changes no verdict."""
     alert: AlertRules = AlertRules()
     """Who hears of a break."""
     compensation: CompensationRules | None = None

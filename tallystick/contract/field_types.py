@@ -24,10 +24,11 @@ PATTERNS = {
     r"^[a-z_][a-z0-9_]*\.[a-z_][a-z0-9_]*$": "schema.table, such as ledger.posting",
     r"^[a-zA-Z0-9._-]{1,250}$": "a DAG's id: letters, digits, '.', '_' and '-'",
     r"^[A-Za-z0-9_.@+-][A-Za-z0-9_.@+ -]{0,249}$": "a user's name: letters, digits, '.', '_', '@', '+', '-' and spaces",
+    r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$": "a Python module, such as my_package.suites",
 }
 """Each regular expression with its meaning, for the reference and for whoever breaks it."""
 
-_NAME, _TOPIC, _COLUMN, _FIELD, _TABLE, _DAG, _PERSON = PATTERNS
+_NAME, _TOPIC, _COLUMN, _FIELD, _TABLE, _DAG, _PERSON, _MODULE = PATTERNS
 
 
 def _is_currency(code: str) -> str:
@@ -54,6 +55,7 @@ PayloadField = Annotated[str, Field(pattern=_FIELD)]
 TableName = Annotated[str, Field(pattern=_TABLE)]
 DagId = Annotated[str, Field(pattern=_DAG)]
 PersonName = Annotated[str, Field(pattern=_PERSON)]
+ModuleName = Annotated[str, Field(pattern=_MODULE, max_length=250)]
 CurrencyCode = Annotated[
     str, AfterValidator(_is_currency), WithJsonSchema({"type": "string", "format": "an ISO 4217 code"})
 ]

@@ -10,7 +10,9 @@ from tallystick.matching.evidence import OutOfOrderEvent, RecordTimes, SecondRea
 from tallystick.matching.match_case import Entry
 from tallystick.model.findings import Money
 from tallystick.model.offsets import TopicPartition
+from tallystick.model.open_item import ItemSide
 from tallystick.model.partner_lag import TopicLag
+from tallystick.model.run_result import PartitionSummary, SideSummary, WindowSummary
 
 UNREADABLE_SAMPLE = 5
 
@@ -83,6 +85,30 @@ class SliceScan:
     @property
     def topic_rows(self) -> int:
         return sum(self.rows_by_partition.values()) - self.unreadable_count
+
+
+def summary_of(scan: SliceScan) -> WindowSummary:
+    """Sum up both sides. A key of a simple pair is once on each side, so only the other copies' keys are compared."""
+    times = {(one.topic, one.partition): (one.earliest_ms, one.latest_ms) for one in scan.record_times}
+    rows = sorted({**scan.rows_by_partition, **scan.input_rows_by_partition}.items())
+    return WindowSummary(
+        topic=SideSummary(rows=scan.topic_rows, keys=_keys(scan, ItemSide.TOPIC), money=scan.topic_money),
+        ledger=SideSummary(rows=scan.ledger_rows, keys=_keys(scan, ItemSide.LEDGER), money=scan.ledger_money),
+        partitions=tuple(
+            PartitionSummary(
+                topic=topic,
+                partition=partition,
+                rows=count,
+                earliest_ms=times.get((topic, partition), (None, None))[0],
+                latest_ms=times.get((topic, partition), (None, None))[1],
+            )
+            for (topic, partition), count in rows
+        ),
+    )
+
+
+def _keys(scan: SliceScan, side: ItemSide) -> int:
+    return scan.matched_rows + len({copy.match_key for copy in scan.copies if copy.side is side and copy.match_key})
 
 
 def topic_item_id(topic: str, partition: int, kafka_offset: int) -> str:

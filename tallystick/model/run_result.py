@@ -59,6 +59,41 @@ class KeyIndex:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SideSummary:
+    """One side's slice. rows: that could be read. keys: distinct match keys among them, without the empty one.
+
+    money: their sum, with the signs of events and rows.
+    """
+
+    rows: int
+    keys: int
+    money: Money
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionSummary:
+    """The records of one partition that a read_committed reader gets, readable or not.
+
+    earliest_ms, latest_ms: of their timestamps, in milliseconds since 1970; None where none was read or asked about.
+    """
+
+    topic: str
+    partition: int
+    rows: int
+    earliest_ms: int | None = None
+    latest_ms: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowSummary:
+    """Both sides. partitions: of the topics, and of those that play the ledger's part; in order."""
+
+    topic: SideSummary
+    ledger: SideSummary
+    partitions: tuple[PartitionSummary, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunResult:
     """All that one commit writes."""
 
@@ -78,6 +113,8 @@ class RunResult:
     """How late its partners came; None for a run older than the measuring."""
     key_index: KeyIndex | None = None
     """The keys that it read, for later runs to ask; None for a run older than the index."""
+    summary: WindowSummary | None = None
+    """Both sides in figures; None for a run that read nothing, or is older than them. No digest has it."""
 
     @property
     def of_inputs(self) -> bool:

@@ -1,4 +1,6 @@
-"""Committed runs as the report, the pages and the command line read them."""
+"""Committed runs as the report, the pages and the command line read them, with what came of the expectations that the
+contract's owner wrote: those change no verdict.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,6 +10,51 @@ from tallystick.model.findings import Break, DoubtFound, Money
 from tallystick.model.open_item import ItemTotal
 from tallystick.model.run_result import RunResult
 from tallystick.model.verdict import Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpectationNotMet:
+    """One expectation that the window did not meet, in words.
+
+    table: that it looked at. columns: of it, none where it is about the whole table. severity: critical, warning or
+    info. description: the author's, or empty. counted: how many rows of how many; empty where it counts none.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    severity: str
+    description: str
+    expected: str
+    observed: str
+    counted: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotEvaluated:
+    """Something that gave no answer, so it passes nothing: a module, a table or one expectation; and why."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpectationsOutcome:
+    """The result of one module of suites. met: how many expectations were met."""
+
+    module: str
+    met: int
+    not_met: tuple[ExpectationNotMet, ...] = ()
+    not_evaluated: tuple[NotEvaluated, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether everything gave an answer."""
+        return not self.not_evaluated
+
+
+def unevaluated(module: str, *, what: str, why: str) -> ExpectationsOutcome:
+    """Return the outcome of a module of which nothing was evaluated."""
+    return ExpectationsOutcome(module=module, met=0, not_evaluated=(NotEvaluated(what=what, why=why),))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +77,8 @@ class StoredRun:
     completes: tuple[int, ...] = ()
     ledger_guarantee: str = ""
     """Which one the contract of then gave for the ledger's slices, in short."""
+    expectations: ExpectationsOutcome | None = None
+    """What came of the contract's own expectations, once they were evaluated."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 Decides nothing about who is told what: the alerts were addressed when their run was committed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlalchemy import Engine
@@ -47,24 +47,31 @@ class DeliveryFailed(TallystickError):
 
 
 def deliver_pending(
-    engine: Engine, contract_name: str, sinks: Sequence[Sink], *, links: Mapping[str, str] | None = None
+    engine: Engine,
+    contract_name: str,
+    sinks: Sequence[Sink],
+    *,
+    links: Mapping[str, str] | None = None,
+    only: Collection[str] | None = None,
 ) -> DeliverySummary:
     """Send every alert to each of these sinks that it is owed to. One failure stops neither other sinks nor other keys.
 
-    links: name to address, in which {contract}, {cut_n} and {alert} are filled in; sent with each alert.
+    links: name to address, in which {contract}, {cut_n} and {alert} are filled in; sent with each alert. only: names of
+    the alerts to send; None sends all.
     What a sink refused holds back no later alert of its key. What fires is sent again to sinks that forget it.
     Raises DeliveryFailed at the end.
     """
     with one_deliverer(engine, contract_name):
         done = _Done(resting=resting_sinks(engine))
         by_name = {sink.name: sink for sink in sinks}
-        pending = _owed(pending_alerts(engine, contract_name), by_name)
+        pending = _owed([one for one in pending_alerts(engine, contract_name) if _is_asked(one.alert, only)], by_name)
         for owed, sink in pending:
             if done.may_send(owed.alert, sink):
                 done.note(owed.alert, sink, _attempt(engine, _with_links(owed.alert, links or {}), sink))
         told = {(owed.alert.dedup_key, sink.name) for owed, sink in pending}
         forgetful = {name: sink for name, sink in by_name.items() if is_stateless(sink)}
-        for alert in firing_alerts(engine, contract_name).values() if forgetful else ():
+        firing = firing_alerts(engine, contract_name).values() if forgetful else ()
+        for alert in (one for one in firing if _is_asked(one, only)):
             for sink in (forgetful[name] for name in alert.sinks if name in forgetful):
                 if (alert.dedup_key, sink.name) not in told and done.may_send(alert, sink):
                     again = _attempt(engine, _with_links(alert, links or {}), sink)
@@ -119,6 +126,10 @@ def send_unrecorded(alert: Alert, sinks: Sequence[Sink]) -> tuple[tuple[str, Att
     Nothing remembers that it was sent, so it may be sent again.
     """
     return tuple((sink.name, _send(alert, sink)) for sink in sinks)
+
+
+def _is_asked(alert: Alert, only: Collection[str] | None) -> bool:
+    return only is None or alert.name in only
 
 
 def _owed(alerts: Sequence[PendingAlert], sinks: Mapping[str, Sink]) -> list[tuple[PendingAlert, Sink]]:

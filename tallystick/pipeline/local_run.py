@@ -1,15 +1,17 @@
-"""Reconciliations without Airflow: settle, cut, reconcile in one Spark session, deliver alerts, write the reports.
+"""Reconciliations without Airflow: settle, cut, reconcile in one Spark session, deliver alerts, hold against the
+contract's own expectations, write the reports.
 
 The same parts in the same order as the DAG; who looks on is told by an observer. The clock and the waiting are given.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from sqlalchemy import Engine
 
+from tallystick.alerting.alert import OWN_EXPECTATIONS
 from tallystick.connections.connections import Connections, runbook_links
 from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut
@@ -17,12 +19,14 @@ from tallystick.model.errors import TallystickError
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import ExitCode
 from tallystick.pipeline.make_cut import resolve_cut
+from tallystick.pipeline.own_expectations import are_due, evaluate_apart
 from tallystick.pipeline.sources import observe
 from tallystick.spark.spark_job import REMOTE_VARIABLE, Observer, SparkAppFailed, run_job, submit_argv
 from tallystick.store.clock import StoreClock
 from tallystick.store.runs.contract_store import read_contract
 from tallystick.store.runs.cut_store import last_cut, open_cut
 from tallystick.store.runs.run_store import read_run
+from tallystick.text.expectation_words import outcome_text
 
 Judged = Callable[[StoredRun, Path], None]
 """(run, its report) -> None; called once for each verdict that is stored."""
@@ -189,18 +193,37 @@ def _tell_of_judged(cuts: Sequence[tuple[LocalRun, Cut]], judged: Judged) -> Non
 
 
 def _tell_people(local: LocalRun, run: StoredRun) -> Path:
-    """Alerts and report. An alert that cannot be delivered stays owed and changes no verdict."""
-    from tallystick.alerting.sinks.registry import sinks_from_environment
-    from tallystick.pipeline.deliver_alerts import DeliveryFailed, deliver_pending  # nor for what sends it
+    """Alerts, expectations and report. An alert that cannot be delivered stays owed and changes no verdict."""
     from tallystick.pipeline.missing_verdict_alert import resolve_silences
 
-    sinks = sinks_from_environment(local.contract, artifacts_folder=local.artifacts, environment=local.environment)
     resolve_silences(local.engine, local.contract, now_utc=local.now())
+    _deliver(local)
+    if are_due(local.contract, run):
+        outcome = evaluate_apart(
+            local.engine,
+            local.contract,
+            run,
+            contract_file=local.contract_file,
+            log=_log_path(local, run.result.cut_n).with_suffix(".expectations.log"),
+            environment=local.environment,
+        )
+        local.on_progress("expectations", {"outcome": outcome_text(outcome)})
+        _deliver(local, only=OWN_EXPECTATIONS)
+        run = replace(run, expectations=outcome)
+    return _report(local, run)
+
+
+def _deliver(local: LocalRun, *, only: Collection[str] | None = None) -> None:
+    """only: names of the alerts to send; None sends all."""
+    from tallystick.alerting.sinks.registry import sinks_from_environment
+    from tallystick.pipeline.deliver_alerts import DeliveryFailed, deliver_pending  # nor for what sends it
+
+    sinks = sinks_from_environment(local.contract, artifacts_folder=local.artifacts, environment=local.environment)
+    links = runbook_links(local.environment)
     try:
-        deliver_pending(local.engine, local.contract.name, sinks, links=runbook_links(local.environment))
+        deliver_pending(local.engine, local.contract.name, sinks, links=links, only=only)
     except DeliveryFailed as error:
         local.on_progress("alerts_owed", {"failures": str(error).splitlines()[1:]})
-    return _report(local, run)
 
 
 def _report(local: LocalRun, run: StoredRun) -> Path:

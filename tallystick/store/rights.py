@@ -35,6 +35,7 @@ RIGHTS: Mapping[str, Rights] = {
     "cut": Rights(may_insert=True, may_update=("attempt", "open")),
     "cut_slice": _APPEND,
     "verdict": _APPEND,
+    "expectations_outcome": _APPEND,
     "item_break": _APPEND,
     "break_total": _READ,
     "open_item": _APPEND,

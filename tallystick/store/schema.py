@@ -41,7 +41,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 SCHEMA = "tallystick"
 
-REVISION = "0018"
+REVISION = "0019"
 """Of this shape: the newest migration's."""
 VERSION_TABLE = "alembic_version"
 """In which Alembic keeps it; in the same schema."""
@@ -174,9 +174,23 @@ verdict = Table(
     Column("notices", JSONB, nullable=False, server_default=text("'[]'")),
     Column("lag", JSONB),
     Column("key_index", JSONB, comment="topic_to_topic: files of the index of keys; no other file counts"),
+    Column("summary", JSONB, comment="both sides in figures, for expectations; null: nothing was read, or it is older"),
     PrimaryKeyConstraint("contract", "cut_n"),
     ForeignKeyConstraint(["contract", "cut_n"], [f"{SCHEMA}.cut.contract", f"{SCHEMA}.cut.n"]),
     CheckConstraint("verdict in ('MATCHED', 'INCONCLUSIVE', 'BROKEN')", name="known"),
+)
+
+expectations_outcome = Table(
+    "expectations_outcome",
+    metadata,
+    Column("outcome_id", BigInteger, Identity(always=True), primary_key=True),
+    Column("contract", Text, nullable=False),
+    Column("cut_n", Integer, nullable=False),
+    Column("body", JSONB, nullable=False),
+    _recorded_at(),
+    ForeignKeyConstraint(["contract", "cut_n"], [f"{SCHEMA}.verdict.contract", f"{SCHEMA}.verdict.cut_n"]),
+    Index(None, "contract", "cut_n", "outcome_id"),
+    comment="the newest of a cut counts; after one in which everything was evaluated none follows",
 )
 
 item_break = Table(
@@ -426,5 +440,15 @@ audit = Table(
     comment="who did what, when, with which plan hash, and what came of it",
 )
 
-APPEND_ONLY = (verdict, item_break, open_item, alert, alert_delivery, compensation_plan, acting_switch, audit)
+APPEND_ONLY = (
+    verdict,
+    expectations_outcome,
+    item_break,
+    open_item,
+    alert,
+    alert_delivery,
+    compensation_plan,
+    acting_switch,
+    audit,
+)
 """Tables whose rows are never changed: a trigger refuses UPDATE, DELETE and TRUNCATE."""

@@ -13,6 +13,7 @@ from tallystick.pipeline import deliver_alerts, missing_verdict_alert
 from tallystick.pipeline.deliver_alerts import DeliveryFailed, DeliverySummary
 from tallystick.store import clock
 from tallystick.store.runs import run_store
+from tallystick_airflow import alert_sinks
 from tallystick_airflow.operators import alert_operator
 from tallystick_airflow.operators.alert_operator import AlertOperator
 
@@ -31,7 +32,7 @@ def deliver(monkeypatch: pytest.MonkeyPatch, *, retryable: bool) -> None:
         raise DeliveryFailed(summary, ["webhook:pager: it said no"], retryable=retryable)
 
     monkeypatch.setattr(alert_operator, "open_verdict_store", no_store)
-    monkeypatch.setattr(alert_operator, "read_sinks", lambda _: ())
+    monkeypatch.setattr(alert_sinks, "read_sinks", lambda _: ())
     monkeypatch.setattr(clock, "store_now", lambda _: datetime(2026, 3, 1, tzinfo=UTC))
     monkeypatch.setattr(run_store, "read_run", lambda *_: object())
     monkeypatch.setattr(missing_verdict_alert, "resolve_silences", lambda *_, **__: ())

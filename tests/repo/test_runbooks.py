@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from tallystick.alerting.alert import INCONCLUSIVE, SILENCES, TEST
+from tallystick.alerting.alert import INCONCLUSIVE, OWN_EXPECTATIONS, SILENCES, TEST
 from tallystick.alerting.alert_content import ALERT_TEXTS
 from tallystick.cli.app import app
 from tallystick.connections.connections import runbook_links
@@ -14,7 +14,7 @@ from tallystick.model.finding_names import BreakClass, Doubt, Notice
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "runbooks"
-ALERTS = sorted({*BreakClass, *Doubt, *Notice, INCONCLUSIVE, *SILENCES})
+ALERTS = sorted({*BreakClass, *Doubt, *Notice, INCONCLUSIVE, *SILENCES, *OWN_EXPECTATIONS})
 HEADINGS = ["What it means", "How to check", "What to do", "What never to do"]
 PAGE = pytest.mark.parametrize("alert", ALERTS)
 

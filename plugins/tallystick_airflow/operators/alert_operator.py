@@ -1,9 +1,8 @@
 """Tells on-call."""
 
 from airflow.sdk import Context
-from airflow.sdk.exceptions import AirflowFailException
 
-from tallystick_airflow.alert_sinks import alert_links, read_sinks
+from tallystick_airflow.alert_sinks import deliver
 from tallystick_airflow.operators.contract_operator import ContractOperator, open_verdict_store
 
 
@@ -17,11 +16,10 @@ class AlertOperator(ContractOperator):
     """
 
     def execute(self, context: Context) -> None:
-        from tallystick.pipeline.deliver_alerts import (  # SQLAlchemy, httpx: not while parsing
-            DeliveryFailed,
-            deliver_pending,
+        from tallystick.pipeline.missing_verdict_alert import (  # SQLAlchemy: not while parsing
+            page_no_verdict,
+            resolve_silences,
         )
-        from tallystick.pipeline.missing_verdict_alert import page_no_verdict, resolve_silences
         from tallystick.store.clock import store_now
         from tallystick.store.runs.run_store import read_run
 
@@ -33,10 +31,5 @@ class AlertOperator(ContractOperator):
                 self.log.warning("No verdict is stored for this run: on-call is told")
             elif over := resolve_silences(engine, contract, now_utc=store_now(engine)):
                 self.log.info("Verdicts are back: on-call is told that this is over: %s", ", ".join(over))
-            try:
-                summary = deliver_pending(engine, contract.name, read_sinks(contract), links=alert_links(self.dag_id))
-            except DeliveryFailed as error:
-                if error.retryable:
-                    raise
-                raise AirflowFailException(str(error)) from None
+            summary = deliver(engine, contract, dag_id=self.dag_id)
         self.log.info("%d alerts delivered", summary.delivered)

@@ -2,24 +2,36 @@
 
 import json
 import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
+from tallystick.alerting.alert import OWN_EXPECTATIONS
 from tallystick.connections.connections import artifacts_folder
-from tallystick.host.extras import is_installed
+from tallystick.contract.contract import Contract
+from tallystick.host.extras import is_installed, not_installed
 from tallystick.text.plain import printed_text
+from tallystick_airflow.alert_sinks import deliver
 from tallystick_airflow.operators.contract_operator import ContractOperator, open_verdict_store
 
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from tallystick.model.stored_run import ExpectationsOutcome, StoredRun
+
+_GX = "great_expectations"
 _NICE = 5
 """Of what no verdict waits for: whatever a verdict waits for goes first."""
 
 
 class ReportOperator(ContractOperator):
-    """Write the report page of a cut, then evaluate the expectations about it, where Great Expectations is installed.
+    """Write the report page of a cut, then evaluate the expectations about it: the contract's own, and Tallystick's.
 
-    Both read the stored run; neither touches the verdict, and the run is judged whatever becomes of them.
-    Skipped for a baseline. XCom: the path of the page.
+    All read the stored run; none touches the verdict, and the run is judged whatever becomes of them. The alerts of the
+    contract's own are delivered here, since the task `alert` does not wait for a report; what stays owed the next run's
+    delivers. Skipped for a baseline. XCom: the path of the page.
     """
 
     def execute(self, context: Context) -> str:
@@ -31,13 +43,43 @@ class ReportOperator(ContractOperator):
             if run.cut.is_baseline:
                 raise AirflowSkipException("a baseline has read nothing: there is nothing to report")
             page = report_of(engine, run, artifacts_folder())
-        self.log.info("Report: %s", page)
-        if not is_installed("great_expectations"):
-            self.log.info("No expectations are evaluated: the extra tallystick[gx] is not installed")
-            return str(page)
-        os.nice(_NICE)  # this process has nothing else to do
+            self.log.info("Report: %s", page)
+            os.nice(_NICE)  # this process has nothing else to do
+            self._hold_against_own(engine, contract, run)
+            try:
+                self._hold_against_ours(run, contract)
+            finally:
+                if contract.expectations is not None:
+                    deliver(engine, contract, dag_id=self.dag_id, only=OWN_EXPECTATIONS)
+        return str(page)
+
+    def _hold_against_own(self, engine: "Engine", contract: Contract, run: "StoredRun") -> None:
+        from tallystick.pipeline.local_run import report_of
+        from tallystick.pipeline.own_expectations import are_due
+        from tallystick.store.runs.expectations_store import store_outcome
+        from tallystick.text.expectation_words import outcome_text
+
+        if contract.expectations is None or not are_due(contract, run):
+            return
+        outcome = store_outcome(engine, contract, run, _outcome(run, contract.expectations))
+        self.log.info("Expectations of %s", printed_text(outcome_text(outcome)))
+        report_of(engine, replace(run, expectations=outcome), artifacts_folder())
+
+    def _hold_against_ours(self, run: "StoredRun", contract: Contract) -> None:
+        if not is_installed(_GX):
+            self.log.info("No expectations of Tallystick are evaluated: the extra tallystick[gx] is not installed")
+            return
         from tallystick_expectations.evaluate_run import evaluate_run  # three seconds: not before the page is there
 
         answer = evaluate_run(run, contract, artifacts_folder())
         self.log.info("%s", printed_text(json.dumps(answer)))
-        return str(page)
+
+
+def _outcome(run: "StoredRun", module: str) -> "ExpectationsOutcome":
+    if not is_installed(_GX):
+        from tallystick.model.stored_run import unevaluated
+
+        return unevaluated(module, what=module, why=not_installed(_GX))
+    from tallystick_expectations.own_suites import evaluate_own_suites  # three seconds: only for those who have any
+
+    return evaluate_own_suites(run, module, artifacts_folder())

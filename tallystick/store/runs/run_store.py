@@ -35,12 +35,13 @@ from tallystick.model.errors import TallystickError
 from tallystick.model.findings import Break, DoubtFound, NoticeFound, total_money
 from tallystick.model.open_item import ItemState, ItemTotal, OpenItem
 from tallystick.model.partner_lag import RunLag
-from tallystick.model.run_result import KeyIndex, RunFigures, RunResult
+from tallystick.model.run_result import KeyIndex, RunFigures, RunResult, WindowSummary
 from tallystick.model.stored_run import RunSummary, StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.store.alerts.alert_store import insert_alerts
 from tallystick.store.break_lock import hold_breaks
 from tallystick.store.runs.cut_store import CutNotFound, cut_of_row
+from tallystick.store.runs.expectations_store import newest_outcome
 from tallystick.store.runs.late_coverage_store import completed_by_cut, held_cuts_completed_by
 from tallystick.store.runs.open_item_store import (
     break_of_row,
@@ -63,6 +64,7 @@ from tallystick.store.schema import verdict as verdict_table
 _DOUBTS, _FIGURES = TypeAdapter(tuple[DoubtFound, ...]), TypeAdapter(RunFigures)
 _NOTICES = TypeAdapter(tuple[NoticeFound, ...])
 LAG_JSON, KEY_INDEX_JSON = TypeAdapter(RunLag), TypeAdapter(KeyIndex)
+_SUMMARY = TypeAdapter(WindowSummary)
 
 
 class AttemptFenced(TallystickError):
@@ -236,6 +238,7 @@ def _verdict_row(result: RunResult, attempt: int) -> dict[str, Any]:
         "attempt": attempt,
         "lag": LAG_JSON.dump_python(result.lag, mode="json") if result.lag else None,
         "key_index": KEY_INDEX_JSON.dump_python(result.key_index, mode="json") if result.key_index else None,
+        "summary": _SUMMARY.dump_python(result.summary, mode="json") if result.summary else None,
     }
 
 
@@ -317,6 +320,7 @@ def _stored(
             look_ups=look_ups,
             lag=LAG_JSON.validate_python(verdict.lag) if verdict.lag else None,
             key_index=KEY_INDEX_JSON.validate_python(verdict.key_index) if verdict.key_index else None,
+            summary=_SUMMARY.validate_python(verdict.summary) if verdict.summary else None,
         ),
         window_start_utc=cut.window_start_utc,
         window_end_utc=cut.window_end_utc,
@@ -328,6 +332,7 @@ def _stored(
         standing=standing,
         completes=held_cuts_completed_by(connection, cut.contract, cut.n),
         ledger_guarantee=Contract.model_validate(contract).ledger.guarantee,
+        expectations=newest_outcome(connection, cut.contract, cut.n),
     )
 
 

@@ -75,10 +75,12 @@ def alerts(
     outstanding: Mapping[BreakClass, Outstanding] | None = None,
     rules: Mapping[str, Any] | None = None,
     by_time: bool = False,
+    expectations: str | None = None,
 ) -> list[Alert]:
     told = tuple(DoubtFound(doubt=doubt, sentence=f"{doubt}: why.") for doubt in doubts)
     result = run_result("payouts", n, verdict=verdict, doubts=told, breaks=breaks, notices=notices)
-    contract = CONTRACT.model_copy(update={"alert": CONTRACT.alert.model_copy(update=rules or {})})
+    changes = {"alert": CONTRACT.alert.model_copy(update=rules or {}), "expectations": expectations}
+    contract = CONTRACT.model_copy(update=changes)
     before = firing if isinstance(firing, Mapping) else {name: fired(name) for name in firing}
     this = replace(cut(n), by_time=by_time)
     return list(alerts_for(contract, result, cut=this, firing=before, outstanding=outstanding or {}))

@@ -195,6 +195,7 @@ CASES = [
     ("verdict_within_seconds", PLAIN, contract_of(verdict_within_seconds=61), KEPT),
     ("shown_keys", PLAIN, contract_of(shown_keys=["match_key"]), KEPT),
     ("empty", PLAIN, contract_of(empty="allowed"), ANEW),
+    ("expectations", PLAIN, contract_of(expectations="my_package.suites"), KEPT),
     ("alert.escalate_after_seconds", PLAIN, contract_of(alert={"escalate_after_seconds": 60}), KEPT),
     ("alert.backfilled", PLAIN, contract_of(alert={"backfilled": "same"}), KEPT),
     ("alert.match_keys", PLAIN, contract_of(alert={"match_keys": "shown"}), KEPT),

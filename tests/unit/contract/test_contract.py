@@ -55,6 +55,12 @@ class TestFields(FieldCases):
         ({"partner_grace_seconds": 1.5}, "partner_grace_seconds: got 1.5; expected a whole number"),
         ({"settle_timeout_seconds": False}, "settle_timeout_seconds: got false; expected a whole number"),
         ({"empty": True}, "empty: got true; expected 'refused' or 'allowed'"),
+        (
+            {"expectations": "my_package/suites.py"},
+            'expectations: got "my_package/suites.py"; expected a Python module, such as my_package.suites',
+        ),
+        ({"expectations": ".suites"}, 'expectations: got ".suites"; expected a Python module'),
+        ({"expectations": "suites:window"}, 'expectations: got "suites:window"; expected a Python module'),
         # where events may stray, who may write them, what was acknowledged
         ({"kafka__stray_topics": ["a topic"]}, 'kafka.stray_topics.0: got "a topic"; expected a Kafka topic name'),
         (
@@ -75,6 +81,8 @@ class TestFields(FieldCases):
         {"direction": "topic_to_ledger"},
         {"partner_grace_seconds": 0},
         {"empty": "allowed"},
+        {"expectations": "suites"},
+        {"expectations": "my_package.suites.of_payouts"},
         {"timestamp_tolerance_seconds": 0},
     )
 
