@@ -46,7 +46,7 @@ ALERT_TEXTS: Mapping[str, ClassText] = {
     EXPECTATION_NOT_EVALUATED: ClassText(
         title="Expectation not evaluated",
         means="The contract's own suites, or a part of them, gave no answer, so nothing is known to be met by it.",
-        check_first="Read the reason: can the module be imported where the report is written, and does its table exist?",
+        check_first="Read the reason: can the module be imported where the report is written? Is there such a table?",
     ),
     TEST: ClassText(
         title="Test page",

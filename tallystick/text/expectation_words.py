@@ -1,4 +1,4 @@
-"""How the outcome of an expectation reads: one sentence each, for alerts, logs and the terminal. Pure."""
+"""Words the outcome of an expectation as one sentence each, for alerts, logs and the terminal. Pure."""
 
 from tallystick.model.stored_run import ExpectationNotMet, ExpectationsOutcome, NotEvaluated
 from tallystick.text.verdict_sentence import counted
