@@ -1,7 +1,8 @@
 """What only a real Airflow shows: it runs on a scheduler, its triggerer and its REST interface, as people use it.
 
 A run that hangs is paged at its deadline; its verdict starts the DAG that is scheduled on it, once; an approval counts
-once, whatever is answered twice, cleared or run again; a contract of one's own runs with the terminal's connections.
+once, whatever is answered twice, cleared or run again; a contract of one's own runs with the terminal's connections,
+and is held against suites of its own; tasks find imported what the scheduler imported before it forked them.
 """
 
 import json
@@ -13,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,6 +34,7 @@ from lab.services.delivery_mode import DeliveryMode
 from tallystick.contract.contract import Contract
 from tallystick.store.engine import connect_store, migrate, open_store
 from tallystick.store.runs.run_store import list_runs
+from tallystick_airflow.warm_imports import TASKS_NEED
 
 from .payout_world import Books, once, world
 
@@ -45,6 +48,37 @@ CONSUMER = "after_a_clean_window"
 OVERDUE = "tallystick/deadline_payouts/verdict_overdue"
 PATIENCE_SECONDS = 300
 """For each step; a machine under load takes minutes to start Airflow."""
+SUITES = """
+import great_expectations as gx
+import great_expectations.expectations as gxe
+
+
+def suites():
+    two = gxe.ExpectColumnValuesToBeBetween(
+        column="topic_rows", min_value=2, severity="warning", description="A window sells two orders."
+    )
+    return {"window": gx.ExpectationSuite(name="window", expectations=[two])}
+"""
+PROBE = """
+import sys
+from airflow.sdk import dag, task
+from tallystick_airflow.warm_imports import TASKS_NEED
+
+FOUND = [name for name in TASKS_NEED if name in sys.modules]
+
+
+@dag(schedule=None)
+def warm_probe():
+    @task
+    def imported():
+        return FOUND
+
+    imported()
+
+
+warm_probe()
+"""
+"""Lists what stands imported when a task's process reads the file, before anything of the task does."""
 NEVER = {"schedule": "0 0 29 2 *", "start_date": datetime.now(UTC).replace(microsecond=0) - timedelta(days=1)}
 """Fired by nobody but the test."""
 
@@ -72,6 +106,8 @@ def airflow(
     shutil.copytree(REPOSITORY / "dags", dags)
     example = (REPOSITORY / "docs" / "examples" / f"{CONSUMER}_dag.py").read_text()
     (dags / f"{CONSUMER}_dag.py").write_text(example.replace("billing_payouts/matched", "deadline_payouts/verdict"))
+    (dags / "shop_suites.py").write_text(SUITES)
+    (dags / "warm_probe.py").write_text(PROBE)
     for made in (home, contracts):
         made.mkdir()
     shops = [yaml.safe_load((SHOP / "shop_orders.yaml").read_text())]
@@ -261,3 +297,69 @@ def test_the_walks_contract_begins_its_books_at_once_and_is_reconciled_with_the_
     run_id = airflow.trigger(dag_id, interval=(now - timedelta(seconds=1), datetime.now(UTC)))
     assert airflow.wait_run(dag_id, run_id, deadline_seconds=PATIENCE_SECONDS) == "success"
     assert verdicts() == [(1, "MATCHED"), (0, "INCONCLUSIVE")]
+
+
+def test_suites_of_ones_own_page_for_a_window_that_stays_matched_and_resolve_with_the_next_that_meets_them(
+    airflow: AirflowStack, airflow_stack: LabAddresses, store_dsn: str, pager: Pager
+) -> None:
+    def shop(*arguments: str) -> None:
+        environment = os.environ | shop_environment(airflow_stack)
+        subprocess.run([sys.executable, SHOP / "shop.py", *arguments], env=environment, check=True, timeout=60)
+
+    def told() -> list[tuple[str, str, str]]:
+        mine = [page for page in pager.pages() if page["dedup_key"].startswith(f"tallystick/{name}/expectation")]
+        return [(page["action"], page["dedup_key"].rsplit("/", 1)[1], page["severity"]) for page in mine]
+
+    def reconciled(n: int) -> str:
+        """The verdict of the next window."""
+        nonlocal since
+        run_id = airflow.trigger(dag_id, interval=(since, since := datetime.now(UTC)))
+        assert airflow.wait_run(dag_id, run_id, deadline_seconds=PATIENCE_SECONDS) == "success"
+        (run,) = [run for run in list_runs(open_store(store_dsn), name, limit=9) if run.cut_n == n]
+        return str(run.verdict)
+
+    name, since = "shop_expected", datetime.now(UTC)
+    dag_id = f"reconcile_{name}"
+    shop("open")
+    document = yaml.safe_load((SHOP / "shop_orders.yaml").read_text())
+    sinks = [{"kind": "webhook", "connection": "alert_webhook"}]
+    publish(airflow, document | NEVER | {"contract": name, "expectations": "shop_suites", "alert": {"sinks": sinks}})
+    airflow.wait_dag(dag_id, deadline_seconds=PATIENCE_SECONDS)
+    assert reconciled(0) == "INCONCLUSIVE"
+    assert told() == []
+
+    shop("sell", "1")
+    assert reconciled(1) == "MATCHED"
+    assert told() == [("trigger", "expectation_not_met", "warning")]
+    page = (airflow.settings.artifacts / "reports" / name / "1.html").read_text()
+    assert "A window sells two orders." in page
+    assert "<h1>MATCHED</h1>" in page
+
+    shop("sell", "2")
+    assert reconciled(2) == "MATCHED"
+    assert told()[1:] == [("resolve", "expectation_not_met", "info")]
+    assert "All of them were met." in (airflow.settings.artifacts / "reports" / name / "2.html").read_text()
+
+
+def maps_of(airflow: AirflowStack, component: str) -> str:
+    """The libraries that a component's own process has loaded."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            environment = (folder / "environ").read_bytes().split(b"\0")
+            command = (folder / "cmdline").read_bytes().split(b"\0")
+            if f"AIRFLOW_HOME={airflow.settings.home}".encode() in environment and component.encode() in command:
+                return (folder / "maps").read_text()
+        except OSError:
+            continue  # it ended meanwhile
+    raise AssertionError(f"no process of {component}")
+
+
+def test_a_scheduler_has_imported_what_its_tasks_need_before_it_forks_them(airflow: AirflowStack) -> None:
+    dag_id = "warm_probe"
+    airflow.wait_dag(dag_id, deadline_seconds=PATIENCE_SECONDS)
+    run_id = airflow.trigger(dag_id)
+    assert airflow.wait_run(dag_id, run_id, deadline_seconds=PATIENCE_SECONDS) == "success"
+    assert airflow.xcom(dag_id, run_id, "imported") == list(TASKS_NEED)
+    of_spark_connect = "/grpc/_cython/cygrpc"
+    assert of_spark_connect in maps_of(airflow, "scheduler")
+    assert of_spark_connect not in maps_of(airflow, "triggerer"), "which forks no task"

@@ -17,6 +17,7 @@ from lab.servers.process import REPOSITORY
 from tallystick.ledger.protocol import LedgerRefused
 from tallystick.store.runs.run_store import read_run
 from tallystick_spark.reconcile_app import CutJob, judge_stored_cuts
+from tests.alert_receiver import receiving
 from tests.stack.live_books import TWO_LEGS, LiveBooks, both_legs, payment
 
 from .live import SPARK_SETTINGS
@@ -112,6 +113,62 @@ def test_the_whole_loop_without_airflow(books: LiveBooks, environment: dict[str,
     assert "Read again: the same digest" in stderr
     for secret in ("postgresql://", environment["TALLYSTICK_STORE_DSN"]):
         assert secret not in stderr
+
+
+def test_a_window_that_its_own_suites_do_not_like_stays_matched_and_pages_until_one_is_liked(
+    new_books: NewBooks, environment: dict[str, str], tmp_path: Path
+) -> None:
+    """The module is the owner's, on Python's path; the receiver is a real one."""
+    package = tmp_path / "site" / "payment_suites.py"
+    package.parent.mkdir()
+    package.write_text(
+        "import great_expectations as gx\n"
+        "import great_expectations.expectations as gxe\n"
+        "def suites():\n"
+        "    two = gxe.ExpectColumnValuesToBeBetween(column='topic_keys', min_value=2, severity='info')\n"
+        "    sides = {'column_A': 'topic_amount_minor', 'column_B': 'ledger_amount_minor'}\n"
+        "    sums = gxe.ExpectColumnPairValuesToBeEqual(**sides)\n"
+        "    window = gx.ExpectationSuite(name='w', expectations=[two])\n"
+        "    return {'window': window, 'currencies': gx.ExpectationSuite(name='c', expectations=[sums])}\n"
+    )
+    sinks = [{"kind": "webhook", "connection": "own_pager"}]
+    with (
+        receiving() as receiver,
+        new_books(direction="topic_to_ledger", expectations="payment_suites", alert={"sinks": sinks}) as books,
+    ):
+        pager = {"address": receiver.address}
+        own = environment | {"PYTHONPATH": str(package.parent), "TALLYSTICK_CONN_OWN_PAGER": json.dumps(pager)}
+        contract_file, name = str(books.contract_file), books.contract.name
+        assert run(own, "run", contract_file)[0] == 3
+        receiver.taken.clear()
+
+        books.both(payment("one"))
+        code, stdout, stderr = run(own, "run", contract_file, "--json")
+        assert code == 0, stderr
+        assert "Expectations of payment_suites: 1 expectation met, 1 not met" in stderr
+        document = json.loads(stdout)
+        page = Path(document["report"]).read_text()
+        assert document["verdict"] == "MATCHED"
+        assert "topic_keys values must be greater than or equal to 2" in page
+        assert receiver.story == [("trigger", "expectation_not_met")]
+        assert receiver.taken[0]["severity"] == "info"
+
+        assert run(own, "run", contract_file, "--reread", "1")[0] == 0
+        assert Path(document["report"]).read_text() == page
+
+        books.both(payment("two"), payment("three"))
+        code, _, stderr = run(own, "run", contract_file)
+        assert code == 0, stderr
+        assert "Expectations of payment_suites: 2 expectations met, 0 not met" in stderr
+        assert receiver.story[1:] == [("resolve", "expectation_not_met")]
+        second = read_run(books.store, name, 2)
+        assert second is not None and second.result.summary is not None
+        summary = second.result.summary
+        assert (summary.topic.rows, summary.topic.keys, summary.ledger.keys) == (2, 2, 2)
+        assert summary.topic.money == summary.ledger.money
+        assert sum(one.rows for one in summary.partitions) == 2
+        assert all((one.earliest_ms is None) == (one.rows == 0) for one in summary.partitions)
+        assert (tmp_path / "data_docs" / name / "index.html").is_file()
 
 
 def test_an_interrupted_run_leaves_no_process_and_the_next_one_finishes_its_cut_and_tells_of_both(
