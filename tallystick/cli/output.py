@@ -27,9 +27,10 @@ from tallystick.proposal.fields import Proposal
 from tallystick.report.break_story import Story, amount_of
 from tallystick.report.log_excerpt import LogStrip, strip_of
 from tallystick.store.runs.contract_store import NewestContract
+from tallystick.text.expectation_words import outcome_sentences, outcome_text
 from tallystick.text.finding_guide import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS
 from tallystick.text.money import format_minor, format_money
-from tallystick.text.plain import escape_untrusted, format_time, format_window
+from tallystick.text.plain import escape_untrusted, format_time, format_window, story_text
 from tallystick.text.side_terms import for_inputs
 from tallystick.text.verdict_sentence import counted, verdict_sentence
 
@@ -182,6 +183,12 @@ def print_run(run: StoredRun) -> None:
         out.print(Text(f"{words(NOTICE_TEXTS[notice.notice].title)} (changes no verdict)", style=style))
         out.print(escape_untrusted(notice.sentence))
         out.print(f"Check first: {words(NOTICE_TEXTS[notice.notice].check_first)}")
+    if run.expectations is not None:
+        out.print()
+        style = "bold" if run.expectations.is_complete and not run.expectations.not_met else "bold yellow"
+        out.print(Text(f"Expectations of {outcome_text(run.expectations)} (they change no verdict)", style=style))
+        for sentence in outcome_sentences(run.expectations):
+            out.print(story_text(sentence))
     for break_class, breaks in _by_class(result.breaks):
         out.print()
         text = BREAK_TEXTS[break_class]

@@ -22,3 +22,8 @@ def outcome_text(outcome: ExpectationsOutcome) -> str:
     if outcome.not_evaluated:
         counts.append("not everything was evaluated")
     return f"{outcome.module}: {', '.join(counts)}"
+
+
+def outcome_sentences(outcome: ExpectationsOutcome) -> list[str]:
+    """Return a sentence for each expectation that was not met, and for each thing that gave no answer."""
+    return [*map(not_met_text, outcome.not_met), *map(not_evaluated_text, outcome.not_evaluated)]

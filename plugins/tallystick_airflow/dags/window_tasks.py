@@ -54,8 +54,7 @@ def add_window_tasks(file: ContractFile, settings: DagSettings) -> WindowTasks:
     # Its id has the group's before it, where there is one.
     cut_n = {"cut_n": f"{{{{ ti.xcom_pull(task_ids='{cut.task_id}') }}}}"}
     reconcile = ReconcileOperator(**of("reconcile", **spark, **cut_n))
-    # What a contract's own expectations tell on-call is delivered here too, as patiently as the task `alert` does.
-    report = ReportOperator(**of("report", retries=5 if file.contract.expectations else 1, **cut_n))
+    report = ReportOperator(**of("report", retries=1, **cut_n))
     # The page must come also when there is no verdict to tell of.
     alert = AlertOperator(**of("alert", trigger_rule=TriggerRule.ALL_DONE, retries=5, **cut_n))
     # After the report, since it is the last word; it judges by the stored row, whatever became of the report.

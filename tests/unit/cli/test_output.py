@@ -11,8 +11,9 @@ from tallystick.contract.contract import Contract
 from tallystick.documents.run import run_document
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import NoticeFound
-from tallystick.model.stored_run import StoredRun
+from tallystick.model.stored_run import ExpectationsOutcome, NotEvaluated, StoredRun
 from tallystick.store.runs.contract_store import NewestContract
+from tests.expectation_outcomes import MODULE, not_met
 
 
 @pytest.fixture
@@ -118,3 +119,19 @@ def test_many_breaks_are_cut_on_a_screen_and_say_so(shown: Any, many_breaks_run:
     output = shown(many_breaks_run)
     assert "more; --json and the report have them" in output
     assert len(output.splitlines()) < 500
+
+
+def test_a_run_is_shown_with_what_its_own_expectations_found_and_without_any_where_there_are_none(
+    shown: Any, matched_run: StoredRun
+) -> None:
+    silent = NotEvaluated(what="partitions", why="no row of the table was looked at")
+    outcome = ExpectationsOutcome(module=MODULE, met=2, not_met=(not_met(),), not_evaluated=(silent,))
+    output = " ".join(shown(replace(matched_run, expectations=outcome)).split())
+    assert output.startswith("MATCHED")
+    for expected in (
+        "Expectations of my_package.suites: 2 expectations met, 1 not met, not everything was evaluated (they",
+        "window: A window has at least a hundred events: topic_rows values must be greater than or equal to 100; found",
+        "partitions: not evaluated: no row of the table was looked at.",
+    ):
+        assert expected in output
+    assert "xpectations" not in shown(matched_run)
