@@ -187,6 +187,7 @@ def test_settings_of_a_contract_that_there_is_not_are_refused_unless_it_may_be_a
         ({"default_args": {"store_conn_id": "x"}}, "expected it as the setting store_conn_id"),
         ({"default_args": {"cut_n": "7"}}, "default_args: cut_n is Tallystick's own; expected none of it"),
         ({"dag_id_prefix": "team a/"}, "dag_id_prefix: got 'team a/'"),
+        ({"dag_id_prefix": "a_reconcile_"}, "and neither reconcile_ nor compensate_"),
     ],
 )
 def test_a_setting_that_would_change_what_is_proven_is_refused(settings: dict[str, Any], message: str) -> None:

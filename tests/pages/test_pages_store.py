@@ -414,7 +414,7 @@ def test_a_report_is_served_as_it_was_written_and_may_run_nothing(viewer: Any, s
 def test_a_store_that_is_gone_is_told_without_its_password(viewer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from tallystick_airflow.pages import app
 
-    app.store.cache_clear()
+    app.store_at.cache_clear()
     connection = '{"conn_type": "postgres", "host": "127.0.0.1", "port": 9, "login": "x", "password": "s3cret"}'
     with monkeypatch.context() as gone:
         gone.setenv("AIRFLOW_CONN_TALLYSTICK_STORE", connection)

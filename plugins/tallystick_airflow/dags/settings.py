@@ -12,6 +12,9 @@ RECONCILE_TASKS = frozenset(
 )
 COMPENSATE_TASKS = frozenset({"plan", "approve", "second_approval", "act", "verify"})
 
+PREFIX = r"(?!.*(?:reconcile|compensate)_)[A-Za-z0-9._-]{0,60}"
+"""Of ids of DAGs. With one of those words in it, one id could be that of two teams' contracts."""
+
 OURS = frozenset({"contract_file", "cut_n", "store_conn_id", "spark_conn_id", "task_id", "trigger_rule", "deferrable"})
 """Arguments of a task that decide what it judges, or whether it is judged at all."""
 
@@ -55,9 +58,10 @@ class DagSettings:
     deferrable: bool = True
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"[A-Za-z0-9._-]*", self.dag_id_prefix):
+        if not re.fullmatch(PREFIX, self.dag_id_prefix):
             raise SettingRefused(
-                f"dag_id_prefix: got {self.dag_id_prefix!r}; expected letters, digits, '.', '_' and '-'"
+                f"dag_id_prefix: got {self.dag_id_prefix!r}; expected letters, digits, '.', '_' and '-', "
+                "and neither reconcile_ nor compensate_"
             )
         known = RECONCILE_TASKS | COMPENSATE_TASKS
         for task_id in sorted(set(self.task_args) - known):

@@ -12,7 +12,8 @@ from fastapi import HTTPException, Request
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 
 from tallystick_airflow.internals.access import DagAccessEntity, GetUserDep, requires_access_dag
-from tallystick_airflow.pages.auth import compensation_of, require_read
+from tallystick_airflow.pages.auth import require_read
+from tallystick_airflow.pages.teams import team
 
 TOKEN_SECONDS_MAX = 8 * 3600
 """A page may stay open for a shift."""
@@ -21,7 +22,7 @@ TOKEN_SECONDS_MAX = 8 * 3600
 def require_action_permission(request: Request, user: GetUserDep, contract_name: str) -> None:
     """Let the user pass who may read the contract and trigger its compensation. Raises HTTPException 403."""
     require_read(request, user, contract_name)
-    requires_access_dag("POST", DagAccessEntity.RUN, compensation_of(contract_name))(request, user)
+    requires_access_dag("POST", DagAccessEntity.RUN, team().compensation_of(contract_name))(request, user)
 
 
 def may_act(request: Request, user: GetUserDep, contract_name: str) -> bool:

@@ -28,7 +28,8 @@ from tallystick.store.views.overview_store import read_overview
 from tallystick_airflow.connections import read_store_dsn
 from tallystick_airflow.internals.runs import RunNotStarted, find_dag, start_run
 from tallystick_airflow.pages.action_auth import require_action_permission, require_token
-from tallystick_airflow.pages.auth import ContractName, GetUserDep, base_of, compensation_of, readable_break
+from tallystick_airflow.pages.auth import ContractName, GetUserDep, base_of, readable_break
+from tallystick_airflow.pages.teams import team
 
 DONE = {
     "taken-on": "You took the incident on. It does not escalate, and pages again only when it is worse.",
@@ -110,7 +111,7 @@ def _let_in(request: Request, user: GetUserDep, contract_name: str, token: str) 
 
 def _ask(engine: Engine, contract: Contract, cut_n: int, *, by: str) -> None:
     """The trail first: a run that nobody is on record for must not start. Raises CannotAsk."""
-    dag_id = compensation_of(contract.name)
+    dag_id = team().compensation_of(contract.name)
     dag = find_dag(dag_id)
     if contract.compensation is None or dag is None or dag.is_stale:
         raise CannotAsk(
@@ -143,7 +144,7 @@ def _back(request: Request, address: str) -> Response:
 
 @contextmanager
 def _store() -> Iterator[Engine]:
-    engine = open_store(read_store_dsn())
+    engine = open_store(read_store_dsn(team().store_conn_id))
     try:
         yield engine
     finally:

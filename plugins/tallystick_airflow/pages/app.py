@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 from uuid import UUID
 
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
@@ -64,16 +65,17 @@ from tallystick_airflow.pages.auth import (
     GetUserDep,
     approval_address,
     base_of,
-    contract_of_compensation,
-    contract_of_dag,
     get_user,
     may_read,
     readable_break,
     readable_contracts,
+    readable_teams,
     require_read,
     told_base_of,
+    top_of,
 )
 from tallystick_airflow.pages.encrypted_cursor import decrypt, encrypt
+from tallystick_airflow.pages.teams import team, team_elsewhere
 
 _CONNECTIONS_MAX = 8
 _POLICY = (
@@ -122,10 +124,15 @@ async def add_headers(request: Request, call_next: Callable[[Request], Awaitable
     return response
 
 
-@cache
 def store() -> Engine:
-    """The verdict store, opened when it is first asked; a failure is not kept."""
-    return open_store_to_read(read_store_dsn(), connections_max=_CONNECTIONS_MAX)
+    """The team's verdict store."""
+    return store_at(team().store_conn_id)
+
+
+@cache
+def store_at(store_conn_id: str) -> Engine:
+    """A verdict store, opened when it is first asked; a failure is not kept."""
+    return open_store_to_read(read_store_dsn(store_conn_id), connections_max=_CONNECTIONS_MAX)
 
 
 @app.get("/")
@@ -139,7 +146,13 @@ def show_overview(request: Request, user: GetUserDep) -> Response:
         for name in list_contracts(engine)
         if name in readable and (book := read_overview(engine, name, windows=WINDOWS_SHOWN))
     ]
-    return _page(request, "overview", page=overview_page(books, now_utc=now_utc), signs=legend(), now_utc=now_utc)
+    others = [
+        (one.prefix or "without a prefix", f"{top_of(request)}{one.path}/")
+        for one in readable_teams(user)
+        if one != team()
+    ]
+    page = overview_page(books, now_utc=now_utc)
+    return _page(request, "overview", page=page, others=others, signs=legend(), now_utc=now_utc)
 
 
 @app.get("/contract/{contract_name}")
@@ -281,8 +294,12 @@ def show_plan(request: Request, user: GetUserDep, plan_id: UUID) -> Response:
 @app.get("/dag/{dag_id}")
 def show_dag(request: Request, user: GetUserDep, dag_id: str) -> Response:
     """The tab on a DAG: its contract's page; of one that repairs, the plans on it."""
-    reconciled, repaired = contract_of_dag(dag_id), contract_of_compensation(dag_id)
-    contract_name = reconciled or repaired
+    if (theirs := team_elsewhere(dag_id)) is not None:
+        return RedirectResponse(f"{top_of(request)}{theirs.path}/dag/{quote(dag_id, safe='')}")
+    repaired, reconciled = team().repaired_by(dag_id), team().contracts_of(dag_id)
+    if repaired is None and len(reconciled) > 1:
+        return RedirectResponse(f"{base_of(request)}/")
+    contract_name = repaired or next(iter(reconciled), None)
     if contract_name is None:
         return _none_of_ours(request, dag_id)
     require_read(request, user, contract_name)
@@ -292,14 +309,21 @@ def show_dag(request: Request, user: GetUserDep, dag_id: str) -> Response:
 @app.get("/dag-run/{dag_id}/{run_id:path}")
 def show_dag_run(request: Request, user: GetUserDep, dag_id: str, run_id: PathText) -> Response:
     """The tab on a DAG run: the page of the cut that it made, or of the plan that it asks about."""
-    repaired = contract_of_compensation(dag_id)
+    if (theirs := team_elsewhere(dag_id)) is not None:
+        return RedirectResponse(
+            f"{top_of(request)}{theirs.path}/dag-run/{quote(dag_id, safe='')}/{quote(run_id, safe='')}"
+        )
+    repaired = team().repaired_by(dag_id)
     if repaired is not None:
         require_read(request, user, repaired)
         plan_id = plan_of_scheduler_run(store(), repaired, run_id)
         if plan_id is None:
             return _note(request, "No plan", f"{run_id} of {dag_id} has asked for no plan: nothing is to be repaired.")
         return RedirectResponse(f"{base_of(request)}/plan/{plan_id}")
-    contract_name = contract_of_dag(dag_id)
+    reconciled = team().contracts_of(dag_id)
+    if len(reconciled) > 1:
+        return RedirectResponse(f"{base_of(request)}/")
+    contract_name = next(iter(reconciled), None)
     if contract_name is None:
         return _none_of_ours(request, dag_id)
     require_read(request, user, contract_name)

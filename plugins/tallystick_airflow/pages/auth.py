@@ -23,40 +23,20 @@ from tallystick_airflow.internals.access import (
     get_user,
     requires_access_dag,
 )
+from tallystick_airflow.pages.teams import Team, read_teams, team
 
 __all__ = ["GetUserDep", "get_user"]
 
 MOUNTED_AT = "/tallystick"
 """The path below which Airflow serves the pages."""
-_RECONCILE, _COMPENSATE = "reconcile_", "compensate_"
 _NAME, *_ = PATTERNS
 ContractName = Annotated[str, PathParameter(pattern=_NAME)]
 """A contract's, in an address."""
 
 
-def dag_of(contract_name: str) -> str:
-    """The DAG whose right decides."""
-    return f"{_RECONCILE}{contract_name}"
-
-
-def compensation_of(contract_name: str) -> str:
-    """The DAG whose right to be triggered lets a person act."""
-    return f"{_COMPENSATE}{contract_name}"
-
-
-def contract_of_dag(dag_id: str) -> str | None:
-    """The contract that a DAG reconciles; None for every other DAG."""
-    return dag_id.removeprefix(_RECONCILE) if dag_id.startswith(_RECONCILE) else None
-
-
-def contract_of_compensation(dag_id: str) -> str | None:
-    """The contract that a DAG repairs; None for every other DAG."""
-    return dag_id.removeprefix(_COMPENSATE) if dag_id.startswith(_COMPENSATE) else None
-
-
 def require_read(request: Request, user: GetUserDep, contract_name: str) -> None:
     """Let the user pass who may read the DAG's runs. Raises HTTPException 403."""
-    requires_access_dag("GET", DagAccessEntity.RUN, dag_of(contract_name))(request, user)
+    requires_access_dag("GET", DagAccessEntity.RUN, team().dag_of(contract_name))(request, user)
 
 
 def may_read(request: Request, user: GetUserDep, contract_name: str) -> bool:
@@ -84,21 +64,31 @@ def base_of(request: Request) -> str:
     return str(request.scope["root_path"]).rstrip("/")
 
 
+def top_of(request: Request) -> str:
+    """The same of all teams' pages."""
+    return base_of(request).removesuffix(team().path)
+
+
 def told_base_of(request: Request) -> str:
     """The same as an address that people hand on: as Airflow's settings name it, never as a request's Host does."""
     airflow = conf.get("api", "base_url", fallback="").rstrip("/")
-    return f"{airflow}{MOUNTED_AT}" if airflow else base_of(request)
+    return f"{airflow}{MOUNTED_AT}{team().path}" if airflow else base_of(request)
 
 
 def approval_address(request: Request, contract_name: str, run_id: str) -> str:
     """Return the address where Airflow asks for the approval of a compensation's run."""
-    airflow = base_of(request).removesuffix(MOUNTED_AT)
-    return (
-        f"{airflow}/dags/{compensation_of(contract_name)}/runs/{quote(run_id, safe='')}/tasks/approve/required_actions"
-    )
+    airflow = top_of(request).removesuffix(MOUNTED_AT)
+    dag_id = team().compensation_of(contract_name)
+    return f"{airflow}/dags/{dag_id}/runs/{quote(run_id, safe='')}/tasks/approve/required_actions"
 
 
 def readable_contracts(user: GetUserDep) -> frozenset[str]:
-    """The contracts whose DAGs Airflow knows and the user may read."""
+    """The team's contracts whose DAGs Airflow knows and the user may read."""
     dag_ids = get_auth_manager().get_authorized_dag_ids(user=user, method="GET")
-    return frozenset(name for dag_id in dag_ids if (name := contract_of_dag(dag_id)))
+    return frozenset(name for dag_id in dag_ids for name in team().contracts_of(dag_id))
+
+
+def readable_teams(user: GetUserDep) -> tuple[Team, ...]:
+    """The teams of which the user may read a DAG."""
+    dag_ids = get_auth_manager().get_authorized_dag_ids(user=user, method="GET")
+    return tuple(one for one in read_teams() if any(one.contracts_of(dag_id) for dag_id in dag_ids))
