@@ -42,7 +42,9 @@ def press(monkeypatch: pytest.MonkeyPatch) -> Press:
 @pytest.fixture(scope="module")
 def store(store_server: PostgresServer) -> dict[str, Any]:
     """The fields of a form of a store's working role."""
-    migrate(connect_store(store_server.dsn(STORE_OWNER, STORE_DATABASE)), grant_to=STORE_ROLE)
+    owner = connect_store(store_server.dsn(STORE_OWNER, STORE_DATABASE))
+    migrate(owner, grant_to=STORE_ROLE)
+    owner.dispose()  # others copy this database, which must not be in use
     return fields_of(store_server.dsn(STORE_ROLE, STORE_DATABASE))
 
 
