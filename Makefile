@@ -32,8 +32,8 @@ routes: setup ## Measure who may call each route, on a live Airflow under Simple
 demo: setup ## Start everything, break it on purpose, and watch Tallystick find it (FOLLOW=1: you approve the repair)
 	$(BIN)/python -m lab.demo.main $(if $(FOLLOW),--follow)
 
-lab: setup ## Score one round of real faults, mixed by a seed (SEED=1)
-	$(BIN)/python -m lab.rounds.main --seeds $(or $(SEED),1)
+lab: setup ## Score one round of real faults, mixed by a seed (SEED=1; SECURITY=scram, mtls or oauth: over TLS, with least rights)
+	$(BIN)/python -m lab.rounds.main --seeds $(or $(SEED),1) $(if $(SECURITY),--security $(SECURITY))
 
 lab-long: setup ## Score twenty such rounds (SEEDS=1-20)
 	$(BIN)/python -m lab.rounds.main --seeds $(or $(SEEDS),1-20)

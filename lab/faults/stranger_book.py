@@ -33,6 +33,7 @@ from lab.truth.effect_reader import EventReader
 from lab.truth.score import Finding, FindingKind
 
 _KEPT_FOR_EVER = {"cleanup.policy": "compact", "retention.ms": "-1", "retention.bytes": "-1"}
+_MARKERS_KEPT_TOO = {"delete.retention.ms": "3153600000000"}
 _KEYS_OF_NO_ACTION = (b"\xff\xfe", b"k" * 5000, b"6a1d0b9e-0000-4000-8000-000000000000", b"../../etc/passwd")
 _JUNK = (None, b"", b"\xff\xfe", b"null", b'{"plan_id":' + b"[" * 50_000, b"x" * 100_000)
 _REFUSED = """
@@ -45,7 +46,9 @@ def stranger_at_repairs(book: LogBook) -> Planted:
     """Payouts that no relay published, a plan for them, and records of the stranger's on its progress topic."""
     siege = _Siege(book)
     with open_desk(book, "first") as desk:
-        desk.make_topic(siege.progress_topic, _KEPT_FOR_EVER)
+        # With least rights the executor may not lengthen what release 0.1.0 left; its message asks the operator to.
+        by_operator = _MARKERS_KEPT_TOO if book.stack.door else {}
+        desk.make_topic(siege.progress_topic, _KEPT_FOR_EVER | by_operator)
         siege.events = [desk.add_payout(desk.payment()).event for _ in range(EVENTS)]
         absent = broken(desk, "missing_in_topic_never_produced", *siege.events)
     book.agree()

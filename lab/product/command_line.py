@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lab.doors.door import EXECUTOR, READER, Door
 from lab.rounds.round_contracts import KAFKA, LEDGER
 from lab.rounds.second_person import SecondPerson
 from lab.servers import process
@@ -37,13 +38,16 @@ class CommandFailed(RuntimeError):
 class CommandLine:
     """`tallystick`, for the servers of one stack.
 
-    kafka: id of the broker's connection. ledgers: those that stand elsewhere, by the connection's id.
+    kafka: id of the broker's connection. ledgers: those that stand elsewhere, by the connection's id. door: with one,
+    the reader and the executor have an account each, and the rights that `tallystick grants` prints for a contract.
     """
 
     addresses: LabAddresses
     folder: Path
     kafka: str = KAFKA
     ledgers: dict[str, str] = field(default_factory=dict, repr=False)
+    door: Door | None = None
+    _granted: set[Path] = field(default_factory=set)
 
     @property
     def log_tail(self) -> str:
@@ -51,15 +55,17 @@ class CommandLine:
 
     def migrate_store(self) -> None:
         """As the store's owner, who grants the rights that all else is done with."""
-        owner = {"TALLYSTICK_STORE_DSN": self.addresses.store_owner_dsn}
+        owner = {"TALLYSTICK_STORE_DSN": self._over_tls(self.addresses.store_owner_dsn)}
         self._run("store", "migrate", "--grant-to", STORE_ROLE, exit_codes=(0,), told=owner)
 
     def reconcile(self, contracts: Sequence[Path]) -> None:
         """One window of each contract; whatever the verdicts. Raises CommandFailed, NotReadyInTime."""
+        self._grant(contracts)
         self._run("run", *(str(path) for path in contracts), exit_codes=_JUDGED)
 
     def cut(self, contracts: Sequence[Path]) -> None:
         """Settle and store the next cut of each contract. Raises CommandFailed, NotReadyInTime."""
+        self._grant(contracts)
         self._run("cut", *(str(path) for path in contracts), exit_codes=(0,))
 
     def plan(self, contract: Path) -> str:
@@ -68,6 +74,7 @@ class CommandLine:
 
     def plan_document(self, contract: Path) -> dict[str, Any]:
         """The same; give all of it."""
+        self._grant([contract])
         document: dict[str, Any] = json.loads(
             self._said("compensation", "plan", str(contract), "--by", "planner", "--json")
         )
@@ -75,7 +82,8 @@ class CommandLine:
 
     def execute(self, contract: Path, plan_hash: str) -> None:
         """Start an executor of a plan, and return once it has ended, whatever it did or refused."""
-        self._run("compensation", "execute", str(contract), plan_hash, "--by", "lab", "--json", exit_codes=_ACTED)
+        asked = ("compensation", "execute", str(contract), plan_hash, "--by", "lab", "--json")
+        self._run(*asked, exit_codes=_ACTED, account=EXECUTOR)
 
     def reopen(self, contract: Path, action_id: str, second: SecondPerson) -> None:
         """Two people have looked, and let the next plan repair the action's break again. Raises CommandFailed."""
@@ -94,6 +102,20 @@ class CommandLine:
     def log(self) -> Path:
         return self.folder / "command_line.log"
 
+    def _grant(self, contracts: Sequence[Path]) -> None:
+        """Have the accounts granted what a contract needs, before it is first asked for."""
+        if self.door is None:
+            return
+        roles = ("--reader", READER, "--executor", EXECUTOR, "--environment", "production")
+        for contract in contracts:
+            if contract not in self._granted:
+                printed = self._said("grants", str(contract), "--for", "kafka", *roles)
+                self.door.grant(self.addresses.bootstrap_servers, printed)
+                self._granted.add(contract)
+
+    def _over_tls(self, dsn: str) -> str:
+        return self.door.over_tls(dsn) if self.door and dsn.startswith("postgresql://") else dsn
+
     def _said(self, *arguments: str) -> str:
         """What a command prints. Raises CommandFailed."""
         argv = [TALLYSTICK, *arguments]
@@ -103,8 +125,14 @@ class CommandLine:
             raise CommandFailed(f"tallystick {' '.join(arguments[:2])}: exit code {child.returncode}\n{self.log_tail}")
         return output.decode()
 
-    def _run(self, *arguments: str, exit_codes: tuple[int, ...], told: Mapping[str, str] = _NOTHING_ELSE) -> int:
-        argv, environment = [TALLYSTICK, *arguments], {**self.environment(), **told}
+    def _run(
+        self,
+        *arguments: str,
+        exit_codes: tuple[int, ...],
+        told: Mapping[str, str] = _NOTHING_ELSE,
+        account: str = READER,
+    ) -> int:
+        argv, environment = [TALLYSTICK, *arguments], {**self.environment(account), **told}
         child = process.spawn(argv, log=self.log, environment=environment, death_signal=signal.SIGTERM)
         try:
             code = child.wait(_DEADLINE_SECONDS)
@@ -116,21 +144,26 @@ class CommandLine:
             raise CommandFailed(f"tallystick {arguments[0]}: exit code {code}\n{self.log_tail}")
         return code
 
-    def environment(self) -> dict[str, str]:
-        """What every process of the reconciler is told; addresses carry passwords."""
-        elsewhere = {f"TALLYSTICK_CONN_{name.upper()}": dsn for name, dsn in self.ledgers.items()}
+    def environment(self, account: str = READER) -> dict[str, str]:
+        """What every process of the reconciler is told; addresses carry passwords. account: where there is a door."""
+        addresses = {f"TALLYSTICK_CONN_{name.upper()}": dsn for name, dsn in self.ledgers.items()} | {
+            "TALLYSTICK_STORE_DSN": self.addresses.store_dsn,
+            f"TALLYSTICK_CONN_{LEDGER.upper()}": self.addresses.ledger_reader_dsn,
+        }
         return (
             os.environ
-            | elsewhere
+            | {name: self._over_tls(dsn) for name, dsn in addresses.items()}
             | {
-                "TALLYSTICK_STORE_DSN": self.addresses.store_dsn,
-                f"TALLYSTICK_CONN_{self.kafka.upper()}": json.dumps(
-                    {"bootstrap.servers": self.addresses.bootstrap_servers}
-                ),
-                f"TALLYSTICK_CONN_{LEDGER.upper()}": self.addresses.ledger_reader_dsn,
+                f"TALLYSTICK_CONN_{self.kafka.upper()}": json.dumps(self._kafka(account)),
                 "TALLYSTICK_ARTIFACTS_DIR": str(self.folder / "artifacts"),
                 "TALLYSTICK_JARS_DIR": str(REPOSITORY / ".jars" / "spark"),
                 "TALLYSTICK_SPARK_MASTER": "local[2]",
                 "TALLYSTICK_SPARK_CONF": json.dumps(SMALL_SPARK),
             }
         )
+
+    def _kafka(self, account: str) -> dict[str, str]:
+        servers = self.addresses.bootstrap_servers
+        if self.door is None:
+            return {"bootstrap.servers": servers}
+        return self.door.client(account, brokers=servers.count(",") + 1)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lab.crash.executor import Executor
+from lab.doors.door import EXECUTOR
 from lab.faults.event_faults import Planted, broken
 from lab.faults.ledger_fault_books import Findings, open_desk
 from lab.faults.log_fault_books import LogBook, LogFault
@@ -89,7 +90,7 @@ def die_at(book: LogBook, plan_hash: str, step: str) -> None:
     """Kill an executor where it tells this step."""
     asked = ["compensation", "execute", str(book.contract_file), plan_hash, "--by", "lab", "--json"]
     command_line = book.command_line
-    executor = Executor([*STEP_BY_STEP, *asked], command_line.environment(), command_line.log)
+    executor = Executor([*STEP_BY_STEP, *asked], command_line.environment(EXECUTOR), command_line.log)
 
     def is_there(told: Mapping[str, Any]) -> bool:
         return bool(told["step"] == step)

@@ -2,9 +2,13 @@
 
     python -m lab.rounds.main
     python -m lab.rounds.main --seeds 1-20
+    python -m lab.rounds.main --security scram
 
 One stack for all seeds, and after it one of three brokers for the seeds that draw a fault which needs them. Prints the
 score and stores it as build/lab.json; exits 1 when anything differs from the truth.
+
+With a security the reconciler comes in by a door of its own (lab/doors): accounts, TLS, and the rights that
+`tallystick grants` prints. The score must be the same.
 """
 
 import argparse
@@ -12,13 +16,16 @@ import json
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
+from lab.doors.door import Door, Security, open_door
 from lab.product.command_line import CommandLine
 from lab.rounds.mixed_round import RoundResult, draw_cluster_faults, run_cluster_round, run_round
+from lab.servers.kafka_cluster import BROKERS_MAX
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import start_stack
 from lab.soak.long_run import LongRun, measured_on
@@ -32,6 +39,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=_seeds, default=(1,), help="one seed, or a range such as 1-20")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="an ignored folder for data, logs and the truth")
+    parser.add_argument(
+        "--security", type=Security, choices=tuple(Security), help="how the reconciler logs in to Kafka"
+    )
     options = parser.parse_args()
     folder: Path = options.folder.resolve()
     run = LongRun()
@@ -41,20 +51,23 @@ def main() -> None:
     def keep(result: RoundResult) -> None:
         """Tell and store each round as it ends: a later one may fail."""
         rounds.append(result)
-        figures = figures_of(rounds, asked=options.seeds, seconds=run.seconds)
+        figures = figures_of(rounds, asked=options.seeds, seconds=run.seconds, security=options.security)
         figures_file.write_text(json.dumps(figures, indent=2) + "\n")
         _tell(result, run.say)
 
     shutil.rmtree(folder / "rounds", ignore_errors=True)
-    with start_stack(folder / "stack") as stack:
-        CommandLine(addresses=stack, folder=folder / "stack").migrate_store()
+    with _door(options.security, folder, 1) as door, start_stack(folder / "stack", door=door) as stack:
+        CommandLine(addresses=stack, folder=folder / "stack", door=door).migrate_store()
         run.say("broker and databases are up")
         for seed in options.seeds:
             keep(run_round(stack, seed, folder / "rounds" / str(seed), run.say))
     drawn = [seed for seed in options.seeds if draw_cluster_faults(seed).log_faults]
     if drawn:
-        with start_stack(folder / "cluster", brokers=3) as stack:
-            CommandLine(addresses=stack, folder=folder / "cluster").migrate_store()
+        with (
+            _door(options.security, folder, BROKERS_MAX) as door,
+            start_stack(folder / "cluster", brokers=BROKERS_MAX, door=door) as stack,
+        ):
+            CommandLine(addresses=stack, folder=folder / "cluster", door=door).migrate_store()
             run.say("three brokers and databases are up")
             for seed in drawn:
                 keep(run_cluster_round(stack, seed, folder / "rounds" / f"{seed}-cluster", run.say))
@@ -66,11 +79,18 @@ def main() -> None:
     sys.exit(1 if figures["differs"] else 0)
 
 
-def figures_of(rounds: Sequence[RoundResult], *, asked: Sequence[int], seconds: float) -> dict[str, Any]:
+def _door(security: Security | None, folder: Path, brokers: int) -> AbstractContextManager[Door | None]:
+    return open_door(security, folder / "door", brokers=brokers) if security else nullcontext()
+
+
+def figures_of(
+    rounds: Sequence[RoundResult], *, asked: Sequence[int], seconds: float, security: Security | None = None
+) -> dict[str, Any]:
     """What build/lab.json holds: all seeds together, by class, and round by round."""
     total = sum((each.score for each in rounds), Score())
     return {
         "seeds_asked": list(asked),
+        "security": security or "plain",
         "seeds": sorted({each.seed for each in rounds}),
         **_counts(total.total),
         "classes": {name: _counts(counts) for name, counts in total.by_class.items()},

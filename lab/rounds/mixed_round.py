@@ -202,7 +202,7 @@ class MixedRound:
 
     def __post_init__(self) -> None:
         ledgers = {SWITCHED_LEDGER: self.stack.ledger_reader_dsn}  # until it is switched over
-        self.command_line = CommandLine(addresses=self.stack, folder=self.folder, ledgers=ledgers)
+        self.command_line = CommandLine(addresses=self.stack, folder=self.folder, ledgers=ledgers, door=self.stack.door)
 
     def __enter__(self) -> "MixedRound":
         return self

@@ -8,6 +8,7 @@ through the lab's TCP proxy, is told the proxy's port and so stays behind the pr
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -76,6 +77,8 @@ class Broker:
     settings: dict[str, str] = field(default_factory=lambda: replication(1, in_sync_min=1))
     voters: tuple[str, ...] = ()  # of the controllers' quorum; none: itself alone
     is_controller: bool = True
+    listeners: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # more of them: protocol and port by name
+    java_options: tuple[str, ...] = ()
     port: int = field(default_factory=free_port)
     upstream_port: int = field(default_factory=free_port)  # where the proxy connects to
     controller_port: int = field(default_factory=free_port)
@@ -143,20 +146,23 @@ class Broker:
 
     def _settings(self) -> dict[str, str]:
         controller = f",CONTROLLER://127.0.0.1:{self.controller_port}" if self.is_controller else ""
+        more = "".join(f",{name}://127.0.0.1:{port}" for name, (_, port) in self.listeners.items())
+        protocols = "".join(f",{name}:{protocol}" for name, (protocol, _) in self.listeners.items())
         return {
             **_SETTINGS,
             **self.settings,
             "process.roles": "broker,controller" if self.is_controller else "broker",
             "node.id": str(self.node_id),
             "controller.quorum.voters": ",".join(self.voters or (self.voter,)),
-            "listeners": f"PLAIN://127.0.0.1:{self.port},PROXIED://127.0.0.1:{self.upstream_port}{controller}",
-            "advertised.listeners": f"PLAIN://127.0.0.1:{self.port},PROXIED://127.0.0.1:{self.proxied_port}",
+            "listeners": f"PLAIN://127.0.0.1:{self.port},PROXIED://127.0.0.1:{self.upstream_port}{controller}{more}",
+            "advertised.listeners": f"PLAIN://127.0.0.1:{self.port},PROXIED://127.0.0.1:{self.proxied_port}{more}",
+            "listener.security.protocol.map": _SETTINGS["listener.security.protocol.map"] + protocols,
             "log.dirs": str(self.folder / "data"),
         }
 
     def _java(self, *arguments: str) -> subprocess.Popen[bytes]:
-        command = java_command(self.jars, heap_megabytes=self.heap_megabytes)
-        return process.spawn([*command, *arguments], log=self.log, cwd=self.folder)
+        java, *command = java_command(self.jars, heap_megabytes=self.heap_megabytes)
+        return process.spawn([java, *self.java_options, *command, *arguments], log=self.log, cwd=self.folder)
 
     def _answers(self) -> bool:
         if not self.is_running:

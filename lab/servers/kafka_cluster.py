@@ -12,6 +12,7 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient, PartitionMetadata  # type: ignore[attr-defined]
 from kafka.structs import TopicPartition
 
+from lab.doors.door import Door
 from lab.servers import process
 from lab.servers.broker import DEFAULT_JARS, Broker, replication
 from lab.servers.log_ends import Partition
@@ -118,14 +119,17 @@ def new_cluster(
     jars: Path = DEFAULT_JARS,
     controllers: int = BROKERS_MAX,
     settings: Mapping[str, str] = NO_SETTINGS,
+    door: Door | None = None,
 ) -> Cluster:
     """Give one node, or three that know each other, on data below `folder`. Nothing is started.
 
-    controllers: so many of three are controllers too, the first ones. settings: beside the lab's own.
+    controllers: so many of three are controllers too, the first ones. settings: beside the lab's own. door: one more
+    listener of each.
     """
     if brokers == 1:
         alone = {**replication(1, in_sync_min=1), **settings}
-        return Cluster((Broker(folder / broker_name(1), proxied_port=free_port(), jars=jars, settings=alone),))
+        only = Broker(folder / broker_name(1), proxied_port=free_port(), jars=jars, settings=alone)
+        return Cluster((_behind(door, only),))
     if brokers != BROKERS_MAX:
         raise ValueError(f"brokers: expected 1 or {BROKERS_MAX}, got {brokers}")
     nodes = [
@@ -141,7 +145,19 @@ def new_cluster(
         for node_id in range(1, brokers + 1)
     ]
     voters = tuple(node.voter for node in nodes if node.is_controller)
-    return Cluster(tuple(replace(node, voters=voters) for node in nodes))
+    return Cluster(tuple(_behind(door, replace(node, voters=voters)) for node in nodes))
+
+
+def _behind(door: Door | None, node: Broker) -> Broker:
+    """Give a node one more listener."""
+    if door is None:
+        return node
+    return replace(
+        node,
+        settings={**node.settings, **door.broker_settings()},
+        listeners={door.listener: (door.protocol, door.ports[node.node_id - 1])},
+        java_options=door.java_options,
+    )
 
 
 def broker_name(node_id: int) -> str:

@@ -13,9 +13,10 @@ import signal
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
+from lab.doors.door import Door
 from lab.servers import process
 from lab.servers.broker import DEFAULT_JARS, Broker
 from lab.servers.kafka_cluster import BROKERS_MAX, NO_SETTINGS, Cluster, broker_name, new_cluster
@@ -67,6 +68,8 @@ class LabStack(LabAddresses):
     cluster: Cluster
     ledger_server: PostgresServer
     store_server: PostgresServer
+    door: Door | None = None
+    """By which the reconciler comes in; without one, by the plain listener."""
 
     @property
     def broker(self) -> Broker:
@@ -86,17 +89,21 @@ def start_stack(
     brokers: int = 1,
     controllers: int = BROKERS_MAX,
     broker_settings: Mapping[str, str] = NO_SETTINGS,
+    door: Door | None = None,
 ) -> Iterator[LabStack]:
     """Run the servers on data in `folder`; all are stopped when the block ends, however it ends.
 
     controllers: of three brokers, so many are controllers too. broker_settings: beside the lab's own.
+    door: where the reconciler is to come in.
     """
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as cleanup:
         cleanup.enter_context(_only_stack_in(folder))
         _clear(folder)
-        cluster = new_cluster(folder, brokers=brokers, jars=jars, controllers=controllers, settings=broker_settings)
+        cluster = new_cluster(
+            folder, brokers=brokers, jars=jars, controllers=controllers, settings=broker_settings, door=door
+        )
         proxy = Proxy(folder / "proxy.log", {each.proxied_port: each.upstream_port for each in cluster.brokers})
         ledger_server = PostgresServer(folder / "ledger", fsync=True)
         store_server = PostgresServer(folder / "store", fsync=False)
@@ -107,7 +114,9 @@ def start_stack(
             lambda: _start_store(store_server),
             proxy.start,
         )
-        yield _describe(folder, cluster, ledger_server, store_server, proxy)
+        if door is not None:
+            door.make_accounts(cluster.bootstrap_servers)
+        yield replace(_describe(folder, cluster, ledger_server, store_server, proxy), door=door)
 
 
 def read_addresses(folder: Path) -> LabAddresses:

@@ -39,7 +39,7 @@ _SAID: tuple[tuple[int, str, str], ...] = (
     ),
     (
         KafkaError._AUTHENTICATION,
-        "mechanism",
+        "nsupported SASL mechanism",
         "it does not take sasl.mechanism {mechanism} ({said}); take one that it does",
     ),
     (

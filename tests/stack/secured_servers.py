@@ -27,19 +27,18 @@ class SecuredBroker(Broker):
     clients_port: int = field(default_factory=free_port)
     elsewhere_port: int = field(default_factory=free_port)
 
-    def _settings(self) -> dict[str, str]:
-        settings = super()._settings()
-        more = {
+    def __post_init__(self) -> None:
+        self.listeners = {
             "TLS": ("SSL", self.tls_port),
             "ACCOUNTS": ("SASL_PLAINTEXT", self.accounts_port),
             "BOTH": ("SASL_SSL", self.both_port),
             "CLIENTS": ("SSL", self.clients_port),
             "ELSEWHERE": ("SSL", self.elsewhere_port),
         }
-        for name, (protocol, port) in more.items():
-            for key in ("listeners", "advertised.listeners"):
-                settings[key] += f",{name}://127.0.0.1:{port}"
-            settings["listener.security.protocol.map"] += f",{name}:{protocol}"
+
+    def _settings(self) -> dict[str, str]:
+        settings = super()._settings()
+        for name, (protocol, _) in self.listeners.items():
             prefix = f"listener.name.{name.lower()}"
             if "SSL" in protocol:
                 settings[f"{prefix}.ssl.keystore.type"] = "PEM"
@@ -62,13 +61,12 @@ class GuardedBroker(Broker):
     accounts_port: int = field(default_factory=free_port)
     accounts: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        self.listeners = {"ACCOUNTS": ("SASL_PLAINTEXT", self.accounts_port)}
+
     def _settings(self) -> dict[str, str]:
-        settings = super()._settings()
-        for key in ("listeners", "advertised.listeners"):
-            settings[key] += f",ACCOUNTS://127.0.0.1:{self.accounts_port}"
-        settings["listener.security.protocol.map"] += ",ACCOUNTS:SASL_PLAINTEXT"
         known = " ".join(f'user_{name}="{PASSWORD}"' for name in self.accounts)
-        return settings | {
+        return super()._settings() | {
             "sasl.enabled.mechanisms": "PLAIN",
             "listener.name.accounts.plain.sasl.jaas.config": f"{_LOGIN} required {known};",
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

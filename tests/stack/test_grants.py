@@ -1,8 +1,6 @@
 """What `tallystick grants` prints is what a contract needs: applied to real servers as it is, and one short of it."""
 
 import json
-import shlex
-from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,23 +11,15 @@ from uuid import uuid4
 import psycopg
 import pytest
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, AdminClient, ResourceType
 from kafka import TopicPartition
 from kafka.admin import AbortTransactionSpec
 from kafka.errors import ClusterAuthorizationFailedError
 from typer.testing import CliRunner
 
+from lab.doors.acls import all_acls, grant, revoke
 from lab.servers.ports import free_port
 from lab.servers.postgres import LEDGER_DATABASE
-from lab.servers.process import wait_until
 from lab.servers.stack import LabStack
 from tallystick.cli.app import app
 from tallystick.compensation.repair_effect import RepairEffect
@@ -76,64 +66,6 @@ def broker(build_folder: Path) -> Iterator[GuardedBroker]:
         yield broker
     finally:
         broker.stop()
-
-
-def acls_of(command: str) -> list[AclBinding]:
-    """A printed command as its own tool reads it, one binding for each operation."""
-    parser = ArgumentParser()
-    for flag in ("--add", "--cluster"):
-        parser.add_argument(flag, action="store_true")
-    for name in ("--bootstrap-server", "--command-config", "--allow-principal", "--topic"):
-        parser.add_argument(name)
-    parser.add_argument("--transactional-id")
-    parser.add_argument("--operation", action="append")
-    given = parser.parse_args(shlex.split(command)[1:])
-    kinds = {
-        "topic": ResourceType.TOPIC,
-        "transactional_id": ResourceType.TRANSACTIONAL_ID,
-    }
-    ((kind, name),) = [(of, getattr(given, one)) for one, of in kinds.items() if getattr(given, one)] or [
-        (ResourceType.BROKER, "kafka-cluster")
-    ]
-    operations = {one.name.replace("_", "").lower(): one for one in AclOperation}
-    return [
-        AclBinding(
-            kind,
-            name,
-            ResourcePatternType.LITERAL,
-            given.allow_principal,
-            "*",
-            operations[operation.lower()],
-            AclPermissionType.ALLOW,
-        )
-        for operation in given.operation
-    ]
-
-
-def all_acls(text: str) -> list[AclBinding]:
-    commands = [line for line in text.splitlines() if not line.startswith("#")]
-    return list({str(acl): acl for command in commands for acl in acls_of(command)}.values())
-
-
-def grant(admin: AdminClient, *acls: AclBinding) -> None:
-    for done in admin.create_acls(list(acls)).values():
-        done.result(30)
-    wait_until(lambda: all(len(standing(admin, acl)) == 1 for acl in acls), what="the rights to be known")
-
-
-def revoke(admin: AdminClient, acl: AclBinding) -> None:
-    assert len(admin.delete_acls([only(acl)])[only(acl)].result(30)) == 1
-    wait_until(lambda: not standing(admin, acl), what="the right to be gone")
-
-
-def standing(admin: AdminClient, acl: AclBinding) -> list[AclBinding]:
-    found: list[AclBinding] = admin.describe_acls(only(acl)).result(30)
-    return found
-
-
-def only(acl: AclBinding) -> AclBindingFilter:
-    named = (acl.restype, acl.name, acl.resource_pattern_type, acl.principal, acl.host, acl.operation)
-    return AclBindingFilter(*named, acl.permission_type)
 
 
 @dataclass(frozen=True)
