@@ -203,6 +203,20 @@ def test_an_unknown_kafka_setting_is_refused_without_its_value(monkeypatch: pyte
     assert "hunter2" not in str(refusal.value)
 
 
+def test_a_connection_of_airflows_kafka_provider_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = {
+        "bootstrap.servers": "b:1",
+        "group.id": "shop",
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "session.timeout.ms": 6000,
+        "socket.keepalive.enable": True,
+    }
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_BILLING", json.dumps({"conn_type": "kafka", "extra": shared}))
+    taken = {"bootstrap.servers": "b:1", "socket.keepalive.enable": "true"}
+    assert read_connections(PAYMENTS).kafka.settings == taken
+
+
 HANDS_OVER = Contract.model_validate(
     PAYMENTS.model_dump(mode="json", exclude_defaults=True)
     | {
