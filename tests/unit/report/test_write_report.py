@@ -17,12 +17,12 @@ import pytest
 from tallystick.contract.contract import Contract
 from tallystick.model.stored_run import ExpectationNotMet, ExpectationsOutcome, NotEvaluated, StoredRun
 from tallystick.report.write_report import render_report, report_path, write_report
+from tests.expectation_outcomes import MODULE, not_met
+from tests.unit.report.parsed_page import Page
 
 RENDER = """
 import hashlib, pickle, sys
 from tallystick.report.write_report import render_report
-from tests.expectation_outcomes import MODULE, not_met
-from tests.unit.report.parsed_page import Page
 run, contract = pickle.load(open(sys.argv[1], "rb"))
 print(hashlib.sha256(render_report(run, contract).encode()).hexdigest())
 """
