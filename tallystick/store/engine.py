@@ -3,10 +3,12 @@
 Knows no table: schema.py says what the shape is, the migrations how it came about.
 """
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from psycopg.errors import InsufficientPrivilege
-from sqlalchemy import URL, Connection, Engine, create_engine, make_url, text
+from sqlalchemy import URL, Connection, Dialect, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
 
 from tallystick.connections.connections import ConnectionNotGiven
@@ -45,13 +47,15 @@ def open_store(dsn: str) -> Engine:
     return engine
 
 
-def open_store_to_read(dsn: str, *, connections_max: int) -> Engine:
+def open_store_to_read(read_dsn: Callable[[], str], *, connections_max: int) -> Engine:
     """Connect readers who ask often to a migrated store: a pool, and a server that refuses every write.
 
     A question is given up after 5 s, so that no page can hold the store. Raises as open_store does.
+    read_dsn: asked for the address again whenever a connection is made, so that a password may change meanwhile.
     """
+    dsn = read_dsn()
     open_store(dsn).dispose()
-    return create_engine(
+    engine = create_engine(
         _url(dsn),
         pool_size=connections_max,
         max_overflow=0,
@@ -65,6 +69,12 @@ def open_store_to_read(dsn: str, *, connections_max: int) -> Engine:
             "options": "-c default_transaction_read_only=on -c statement_timeout=5000",
         },
     )
+
+    @event.listens_for(engine, "do_connect")
+    def take_todays_address(dialect: Dialect, _: Any, __: Any, parameters: dict[str, Any]) -> None:
+        parameters |= dialect.create_connect_args(_url(read_dsn()))[1]
+
+    return engine
 
 
 def connect_store(dsn: str) -> Engine:

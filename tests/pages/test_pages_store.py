@@ -429,7 +429,7 @@ def test_the_readers_connection_cannot_write(store_dsn: str, store: Engine) -> N
 
     from tallystick.store.engine import open_store_to_read
 
-    reader = open_store_to_read(store_dsn, connections_max=1)
+    reader = open_store_to_read(lambda: store_dsn, connections_max=1)
     with reader.connect() as connection, pytest.raises(SQLAlchemyError, match="read-only"):
         connection.execute(text("delete from tallystick.sample"))
     reader.dispose()

@@ -7,12 +7,21 @@ import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, make_url, text
+from sqlalchemy.exc import OperationalError
 
 from lab.servers.ports import free_port
+from lab.servers.postgres import STORE_OWNER
 from lab.servers.stack import LabStack
 from tallystick.connections.connections import ConnectionNotGiven
-from tallystick.store.engine import StoreNotMigrated, StoreUnreachable, connect_store, migrate, open_store
+from tallystick.store.engine import (
+    StoreNotMigrated,
+    StoreUnreachable,
+    connect_store,
+    migrate,
+    open_store,
+    open_store_to_read,
+)
 from tallystick.store.schema import SCHEMA, VERSION_TABLE, metadata
 
 
@@ -64,6 +73,28 @@ def test_the_items_of_an_older_store_are_kept_as_their_runs_wrote_them(
     with store.connect() as connection:
         rows = connection.execute(text("select item_id, state, step, written_off_by from tallystick.open_item")).all()
     assert [tuple(row) for row in rows] == [("ledger:1", "open", 0, "")]
+
+
+def test_readers_go_on_with_a_password_that_was_changed(stack: LabStack, store_dsn: str) -> None:
+    database, role = make_url(store_dsn).database, "reader_of_pages"
+    server = stack.store_server
+    with server.connect() as admin:
+        server.create_role(role, admin)
+        migrate(connect_store(server.dsn(STORE_OWNER, str(database))), grant_to=role)
+        reader = open_store_to_read(lambda: server.dsn(role, str(database)), connections_max=1)
+        question = text("select count(*) from tallystick.verdict")
+        with reader.connect() as connection:
+            assert connection.scalar(question) == 0
+        server.passwords[role] = "another"
+        admin.execute(f"ALTER ROLE {role} PASSWORD 'another'")
+        admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", [role])
+        with reader.connect() as connection:
+            assert connection.scalar(question) == 0
+            assert connection.scalar(text("show default_transaction_read_only")) == "on"
+        server.passwords[role] = "wrong"
+        admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", [role])
+        with pytest.raises(OperationalError, match="password authentication failed"):
+            reader.connect()
 
 
 def test_two_migrations_at_once_are_safe(empty_store_dsn: str) -> None:

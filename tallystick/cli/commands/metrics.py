@@ -45,7 +45,7 @@ def serve_metrics(
     from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store_to_read
 
-    engine = open_store_to_read(store_dsn(), connections_max=2)
+    engine = open_store_to_read(store_dsn, connections_max=2)
     with metrics_server(engine, partial(store_now, engine), host=host, port=port) as server:
         typer.echo(f"metrics at http://{host}:{server.server_port}/metrics", err=True)
         try:

@@ -73,7 +73,7 @@ def watch_runs(
     from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store_to_read
 
-    engine = open_store_to_read(store_dsn(), connections_max=1)
+    engine = open_store_to_read(store_dsn, connections_max=1)
     with suppress(KeyboardInterrupt), stopped_by_sigterm():
         watch(engine, contract, as_json=as_json, now=partial(store_now, engine), sleep=time.sleep)
 
