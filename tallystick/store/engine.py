@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from psycopg.errors import InsufficientPrivilege
-from sqlalchemy import URL, Connection, Dialect, Engine, create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, Dialect, Engine, create_engine, event, make_url, select, text
 from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
 
 from tallystick.connections.connections import ConnectionNotGiven
 from tallystick.connections.postgres_failures import what_to_do
 from tallystick.model.errors import TallystickError
 from tallystick.store.rights import grant, granted_roles
-from tallystick.store.schema import REVISION, SCHEMA, VERSION_TABLE
+from tallystick.store.schema import REVISION, SCHEMA, VERSION_TABLE, served_revision
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _DRIVERS = ("postgres", "postgresql", "postgresql+psycopg")
@@ -36,14 +36,19 @@ class StoreNotMigrated(TallystickError, RuntimeError):
 
 
 def open_store(dsn: str) -> Engine:
-    """Connect to a migrated store. Raises StoreUnreachable, StoreNotMigrated, ConnectionNotGiven."""
+    """Connect to a store of this version's shape, or of a newer one that says it serves this version too.
+
+    So the store is migrated first, and who works in it is upgraded one by one, or goes back. Raises StoreUnreachable,
+    StoreNotMigrated, ConnectionNotGiven.
+    """
     engine = connect_store(dsn)
     with engine.connect() as connection:
         found = _revision(connection, engine.url)
-    if found != REVISION:
-        raise StoreNotMigrated(
-            f"{_place(engine.url)}: expected revision {REVISION}, got {found or 'none'}; run: tallystick store migrate"
-        )
+        if found != REVISION and not (found and _serves_us(connection, found)):
+            what_to_do = "upgrade this Tallystick" if found and found > REVISION else "run: tallystick store migrate"
+            raise StoreNotMigrated(
+                f"{_place(engine.url)}: expected revision {REVISION}, got {found or 'none'}; {what_to_do}"
+            )
     return engine
 
 
@@ -163,6 +168,11 @@ def _revision(connection: Connection, url: URL) -> str | None:
         owner_does = f"run as the store's owner: tallystick store migrate --grant-to {url.username or 'ROLE'}"
         raise _refused(error.orig, url, owner_does) from None
     return found
+
+
+def _serves_us(connection: Connection, found: str) -> bool:
+    """Return whether a store of another revision is a newer one that serves this version."""
+    return found > REVISION and str(connection.scalar(select(served_revision.c.oldest))) <= REVISION
 
 
 def _refused(error: InsufficientPrivilege, url: URL, what_to_do: str) -> StoreUnreachable:

@@ -52,6 +52,7 @@ RIGHTS: Mapping[str, Rights] = {
     "acting_switch": _APPEND,
     "audit": _APPEND,
     "executor_key": _READ,
+    "served_revision": _READ,
     VERSION_TABLE: _READ,
 }
 """Every table of the schema. A table that is not here is closed to the role."""

@@ -41,8 +41,13 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 SCHEMA = "tallystick"
 
-REVISION = "0019"
+REVISION = "0020"
 """Of this shape: the newest migration's."""
+OLDEST_SERVED = "0020"
+"""The oldest revision whose code may work in this shape, which the newest migration writes into served_revision.
+
+It stays where a migration only adds: tables, columns that may be null or have a default, indexes.
+"""
 VERSION_TABLE = "alembic_version"
 """In which Alembic keeps it; in the same schema."""
 
@@ -108,6 +113,15 @@ sample = Table(
     Column("ledger_xmin", BigInteger, nullable=False),
     Column("ledger_xmax", BigInteger, nullable=False),
     Column("high_watermarks", JSONB, nullable=False),
+)
+
+served_revision = Table(
+    "served_revision",
+    metadata,
+    Column("oldest", Text, nullable=False),
+    Column("single", Boolean, primary_key=True, server_default=text("true")),
+    CheckConstraint("single", name="one_row"),
+    comment="the oldest revision whose code may work in this store; each migration says it again",
 )
 
 cut = Table(

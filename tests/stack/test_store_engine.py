@@ -7,7 +7,7 @@ import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Engine, make_url, text
+from sqlalchemy import Engine, make_url, select, text, update
 from sqlalchemy.exc import OperationalError
 
 from lab.servers.ports import free_port
@@ -22,7 +22,7 @@ from tallystick.store.engine import (
     open_store,
     open_store_to_read,
 )
-from tallystick.store.schema import SCHEMA, VERSION_TABLE, metadata
+from tallystick.store.schema import OLDEST_SERVED, REVISION, SCHEMA, VERSION_TABLE, metadata, served_revision
 
 
 def differences(store_dsn: str) -> list[Any]:
@@ -73,6 +73,25 @@ def test_the_items_of_an_older_store_are_kept_as_their_runs_wrote_them(
     with store.connect() as connection:
         rows = connection.execute(text("select item_id, state, step, written_off_by from tallystick.open_item")).all()
     assert [tuple(row) for row in rows] == [("ledger:1", "open", 0, "")]
+
+
+def test_a_store_says_which_older_version_it_serves(store_dsn: str, owned_store: Engine) -> None:
+    with owned_store.connect() as connection:
+        assert connection.scalar(select(served_revision.c.oldest)) == OLDEST_SERVED
+
+
+@pytest.mark.parametrize(("oldest", "served"), [("0019", True), (REVISION, False)])
+def test_a_newer_store_serves_an_older_version_where_it_says_so(
+    store_dsn: str, owned_store: Engine, monkeypatch: pytest.MonkeyPatch, oldest: str, served: bool
+) -> None:
+    with owned_store.begin() as connection:
+        connection.execute(update(served_revision).values(oldest=oldest))
+    monkeypatch.setattr("tallystick.store.engine.REVISION", "0019")
+    if served:
+        open_store(store_dsn)
+    else:
+        with pytest.raises(StoreNotMigrated, match=f"expected revision 0019, got {REVISION}; upgrade this Tallystick"):
+            open_store(store_dsn)
 
 
 def test_readers_go_on_with_a_password_that_was_changed(stack: LabStack, store_dsn: str) -> None:
