@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tallystick.connections.kafka_setting_names import NO_KERBEROS, SettingRefused, sort_settings, why_ignored
+from tallystick.connections.kafka_setting_names import NO_KERBEROS, KafkaSettingRefused, sort_settings, why_ignored
 from tallystick.model.errors import TallystickError
 
 
@@ -46,7 +46,7 @@ class KafkaSettings:
     def __post_init__(self) -> None:
         try:
             found = sort_settings(self.settings)
-        except SettingRefused as refused:
+        except KafkaSettingRefused as refused:
             raise ConnectionNotGiven(f"a Kafka connection has {refused}") from None
         if found.ignored:
             _tell_ignored(found.ignored)

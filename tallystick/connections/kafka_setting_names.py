@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tallystick.model.errors import TallystickError
 
 
-class SettingRefused(TallystickError, ValueError):
+class KafkaSettingRefused(TallystickError, ValueError):
     """A setting cannot be honoured. The message names it and says why, never its value."""
 
 
@@ -329,22 +329,22 @@ class Sorted:
 
 
 def sort_settings(given: Mapping[str, str]) -> Sorted:
-    """Sort them. Raises SettingRefused with the first that cannot be honoured."""
+    """Sort them. Raises KafkaSettingRefused with the first that cannot be honoured."""
     taken: dict[str, str] = {}
     ignored = []
     for name, value in given.items():
         known = ALIASES.get(name, name)
         if known in ONLY:
             if value.lower() not in ONLY[known].values:
-                raise SettingRefused(f"{name}: expected {ONLY[known].values[0]}: {ONLY[known].why}")
+                raise KafkaSettingRefused(f"{name}: expected {ONLY[known].values[0]}: {ONLY[known].why}")
         elif known in TAKEN:
             if taken.get(known, value) != value:
-                raise SettingRefused(f"{name}: is {known} by another name, and both are set; expected one of them")
+                raise KafkaSettingRefused(f"{name}: is {known} by another name, and both are set; expected one of them")
             taken[known] = value
         elif known in _WHY_IGNORED:
             ignored.append(name)
         else:
-            raise SettingRefused(f"{name}: {why_refused(known)}")
+            raise KafkaSettingRefused(f"{name}: {why_refused(known)}")
     return Sorted(taken=taken, ignored=tuple(sorted(ignored)))
 
 

@@ -5,10 +5,11 @@ Decides what a contract may say. Does not open a connection: ids only.
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
@@ -309,9 +310,16 @@ class Contract(ContractPart):
 def load_contract(path: Path) -> Contract:
     """Read and validate one contract file. Raises ContractRefused with every fault found."""
     try:
-        contract = Contract.model_validate(read_mapping(path))
+        document = read_mapping(path)
     except DocumentUnreadable as error:
         raise ContractRefused(str(error)) from None
+    return contract_of(document, path=path)
+
+
+def contract_of(document: Mapping[str, Any], *, path: Path) -> Contract:
+    """Validate what stands in a contract's file. path: named before each fault. Raises ContractRefused with all."""
+    try:
+        contract = Contract.model_validate(document)
     except ValidationError as error:
         faults = fault_lines(path, error, model=Contract, patterns=PATTERNS)
         raise ContractRefused("\n".join(faults)) from None

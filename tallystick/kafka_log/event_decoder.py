@@ -374,7 +374,8 @@ def _are_shallow(values: Sequence[bytes], together: bytes) -> bool:
     """Return whether a quick look shows that none is too deep. An object inside another adds five bytes at least."""
     if b"[" not in together and max(map(len, values), default=0) < 5 * DEPTH_MAX:
         return True
-    return together.count(b"{") + together.count(b"[") < DEPTH_MAX + len(values)
+    objects = sum(b"{" in value for value in values)
+    return together.count(b"{") + together.count(b"[") < DEPTH_MAX + objects
 
 
 def _quick_decoder(

@@ -27,6 +27,7 @@ TUNING = {  # variables with a default that suits the containers, or that only t
     "TALLYSTICK_SPARK_CONF",
     "TALLYSTICK_SPARK_MASTER",
     "TALLYSTICK_SPARK_POOL",
+    "TALLYSTICK_TEAMS",
 }
 
 

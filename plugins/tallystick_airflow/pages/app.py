@@ -2,6 +2,8 @@
 
 What stands on a page is decided in tallystick.pages, who may see it in auth.py. Every route has the door: there are
 no open docs and no open assets.
+
+One file, since the routes share one application, one store and one way to refuse.
 """
 
 from collections.abc import Awaitable, Callable

@@ -1,18 +1,21 @@
 """`tallystick contract`: check contracts, compare a changed one with what is stored, and print their schema."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
+import yaml
 
-from tallystick.cli.shared_options import AsJson
+from tallystick.cli.shared_options import AsJson, ContractFile
 from tallystick.connections.connections import store_dsn
-from tallystick.contract.contract import Contract, ContractRefused, load_contract, load_contracts
+from tallystick.contract.contract import Contract, ContractRefused, contract_of, load_contract, load_contracts
+from tallystick.contract.yaml_file import read_mapping
 from tallystick.model.verdict import ExitCode
 
 contract_commands = typer.Typer(
     no_args_is_help=True,
-    help="Check contract files, compare a changed one with what is stored, print their schema.",
+    help="Check contract files, compare a changed one with what is stored, translate them.",
 )
 
 
@@ -81,6 +84,46 @@ def print_contract_schema() -> None:
     from tallystick.documents.schema import schema_text
 
     typer.echo(schema_text("contract.v1.json"), nl=False)
+
+
+@contract_commands.command("to-odcs")
+def print_odcs(contract_file: ContractFile) -> None:
+    """Print a contract as an Open Data Contract (ODCS 3.1), for catalogues and `datacontract lint`.
+
+    Topics and the ledger's table are its schemas, the reconciliation is their quality. The whole contract stands in the
+    custom property `tallystick`, so that `from-odcs` gives it back.
+
+    Example: `tallystick contract to-odcs dags/contracts/billing_payments.yaml`
+    """
+    from tallystick.documents.odcs import odcs_document
+
+    typer.echo(
+        yaml.safe_dump(odcs_document(load_contract(contract_file)), sort_keys=False, allow_unicode=True), nl=False
+    )
+
+
+@contract_commands.command("from-odcs")
+def print_contract_of_odcs(
+    odcs_file: Annotated[Path, typer.Argument(metavar="FILE", help="The Open Data Contract (YAML).")],
+    kafka: Annotated[
+        str | None, typer.Option(metavar="CONNECTION_ID", help="Connection of the cluster, which ODCS does not name.")
+    ] = None,
+    ledger: Annotated[
+        str | None, typer.Option(metavar="CONNECTION_ID", help="Connection of the ledger, which ODCS does not name.")
+    ] = None,
+) -> None:
+    """Print a first contract out of an Open Data Contract: one that `to-odcs` wrote, or one of somebody else.
+
+    Of the latter, each schema of physicalType topic is a leg, and the one of physicalType table the ledger. Fields get
+    their roles by names and types: read the contract before you use it. Exit code 2: a field was not found.
+
+    Example: `tallystick contract from-odcs orders.odcs.yaml --kafka shop_kafka --ledger shop_db`
+    """
+    from tallystick.documents.odcs import contract_of_odcs
+
+    document = contract_of_odcs(read_mapping(odcs_file), kafka=kafka, ledger=ledger, now=datetime.now(UTC))
+    contract_of(document, path=odcs_file)
+    typer.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), nl=False)
 
 
 @contract_commands.command("diff")

@@ -8,6 +8,8 @@ COMMANDS = [
     ("contract", "check"),
     ("contract", "diff"),
     ("contract", "schema"),
+    ("contract", "to-odcs"),
+    ("contract", "from-odcs"),
     ("init",),
     ("jars", "fetch"),
     ("jars", "list"),

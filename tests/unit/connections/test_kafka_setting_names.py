@@ -13,7 +13,7 @@ from tallystick.connections.kafka_setting_names import (
     ONLY,
     REFUSED,
     TAKEN,
-    SettingRefused,
+    KafkaSettingRefused,
     known_names,
     sort_settings,
     why_ignored,
@@ -54,7 +54,7 @@ def test_librdkafka_takes_what_is_taken() -> None:
 @pytest.mark.parametrize("reason", REFUSED)
 def test_each_refused_setting_is_refused_with_its_reason_and_without_its_value(reason: str) -> None:
     for name in REFUSED[reason]:
-        with pytest.raises(SettingRefused) as raised:
+        with pytest.raises(KafkaSettingRefused) as raised:
             sort_settings({"bootstrap.servers": "b:1", name: "s3cret"})
         assert str(raised.value) == f"{name}: {reason}"
 
@@ -63,7 +63,7 @@ def test_each_refused_setting_is_refused_with_its_reason_and_without_its_value(r
 def test_a_setting_that_may_only_have_one_value_is_refused_with_another(name: str) -> None:
     for value in ONLY[name].values:
         assert sort_settings({name: value.upper()}).taken == {}
-    with pytest.raises(SettingRefused, match=f"^{name}: expected {ONLY[name].values[0]}: "):
+    with pytest.raises(KafkaSettingRefused, match=f"^{name}: expected {ONLY[name].values[0]}: "):
         sort_settings({name: "s3cret"})
 
 
@@ -79,7 +79,7 @@ def test_an_alias_is_taken_by_the_settings_own_name() -> None:
     given = {"metadata.broker.list": "b:1", "sasl.mechanisms": "PLAIN"}
     assert sort_settings(given).taken == {"bootstrap.servers": "b:1", "sasl.mechanism": "PLAIN"}
     assert sort_settings({**given, "sasl.mechanism": "PLAIN"}).taken["sasl.mechanism"] == "PLAIN"
-    with pytest.raises(SettingRefused, match=r"^sasl\.mechanism: is sasl\.mechanism by another name, and both"):
+    with pytest.raises(KafkaSettingRefused, match=r"^sasl\.mechanism: is sasl\.mechanism by another name, and both"):
         sort_settings({**given, "sasl.mechanism": "OAUTHBEARER"})
 
 
@@ -94,7 +94,7 @@ def test_an_alias_is_taken_by_the_settings_own_name() -> None:
     ],
 )
 def test_a_name_that_librdkafka_has_not_is_refused_with_the_one_that_was_meant(name: str, says: str) -> None:
-    with pytest.raises(SettingRefused) as raised:
+    with pytest.raises(KafkaSettingRefused) as raised:
         sort_settings({name: "s3cret"})
     assert says in str(raised.value)
     assert "s3cret" not in str(raised.value)

@@ -129,6 +129,7 @@ def read_together(
 )
 @example(values=EVERY_KIND, fields=FIELDS, several_legs=True)
 @example(values=[WHOLE, WHOLE], fields=FIELDS, several_legs=True)
+@example(values=[b"", b"1", UNREADABLE["too deep"][0]], fields=FIELDS, several_legs=True)
 def test_many_are_read_as_each_is(values: list[bytes | None], fields: EventFields, several_legs: bool) -> None:
     assert read_together(values, fields, several_legs=several_legs) == by_the_rule(
         values, fields, several_legs=several_legs
