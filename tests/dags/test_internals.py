@@ -21,13 +21,14 @@ from airflow.serialization.encoders import encode_deadline_reference
 
 from tallystick_airflow import plugin
 from tallystick_airflow.internals import installed, runs
+from tallystick_airflow.internals.dag_parts import ASKED_RUN_TYPES
 from tallystick_airflow.internals.installed import airflow_minor, lost_tasks
 from tallystick_airflow.plugin import TallystickPlugin
 from tallystick_airflow.sensors import window_end
 from tallystick_airflow.sensors.window_end import WindowEnd
 
 PACKAGE = Path(plugin.__file__).parent
-LOOKED_AT = {(3, 3): {"dag_id", "run_id"}}
+LOOKED_AT = {(3, 2): {"dag_id", "run_id"}, (3, 3): {"dag_id", "run_id"}}
 """Minor, and the names by which it gives a deadline its run."""
 ELEVEN = datetime(2026, 3, 1, 11, tzinfo=UTC)
 NO_API = re.compile(r"from airflow\.(models|api|api_fastapi|utils|serialization|jobs|executors|dag_processing)\b")
@@ -86,7 +87,7 @@ def test_a_tasks_process_names_its_dag(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_words_of_a_run_type_are_taken() -> None:
     from airflow.utils.types import DagRunType
 
-    assert {"manual", "operator_triggered"} <= {str(one.value) for one in DagRunType}
+    assert set(ASKED_RUN_TYPES) <= {str(one.value) for one in DagRunType}
     assert Param(type="integer", minimum=0).schema["type"] == "integer"
 
 

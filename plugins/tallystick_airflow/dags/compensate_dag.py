@@ -13,7 +13,7 @@ from airflow.sdk import DAG, Param
 from tallystick_airflow.contract_files import ContractFile
 from tallystick_airflow.dags.settings import DagSettings
 from tallystick_airflow.dags.window_tasks import PATIENCE
-from tallystick_airflow.internals.minor_versions import started_by_person_or_dag
+from tallystick_airflow.internals.dag_parts import ASKED_RUN_TYPES
 from tallystick_airflow.operators.act_operator import ActOperator
 from tallystick_airflow.operators.approve_operator import ApprovePlanOperator, SecondApprovalOperator
 from tallystick_airflow.operators.plan_operator import PlanOperator
@@ -50,7 +50,7 @@ def compensate_dag(file: ContractFile, settings: DagSettings) -> DAG:
         schedule=None,
         start_date=contract.start_date,
         catchup=False,
-        allowed_run_types=started_by_person_or_dag(),  # type: ignore[arg-type] # the words of a type that is no API
+        allowed_run_types=ASKED_RUN_TYPES,
         params={"cut_n": Param(type="integer", minimum=0, description="Repair what was found up to this cut")},
         default_args={"owner": contract.owner, **patience, **settings.for_all_tasks()},
         tags=["tallystick", "compensation", *settings.tags],

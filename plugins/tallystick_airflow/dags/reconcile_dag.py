@@ -12,7 +12,7 @@ from tallystick_airflow.connections import STORE_CONNECTION
 from tallystick_airflow.contract_files import ContractFile
 from tallystick_airflow.dags.settings import DagSettings
 from tallystick_airflow.dags.window_tasks import PATIENCE, add_window_tasks
-from tallystick_airflow.internals.minor_versions import make_result, named_deadline
+from tallystick_airflow.internals.dag_parts import mark_result, named_deadline
 from tallystick_airflow.overdue_verdict import page_if_overdue
 from tallystick_airflow.sensors.window_end import WindowEnd
 
@@ -55,7 +55,7 @@ def reconcile_dag(file: ContractFile, settings: DagSettings) -> DAG:
         on_success_callback=settings.on_success_callback,
         access_control=settings.access_control,
     ) as dag:
-        make_result(dag, add_window_tasks(file, settings).reconcile.output)
+        mark_result(dag, add_window_tasks(file, settings).reconcile.output)
     return dag
 
 

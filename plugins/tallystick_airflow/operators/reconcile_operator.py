@@ -20,6 +20,7 @@ from tallystick_airflow.connections import (
     check_spark_connection,
     read_spark_environment,
 )
+from tallystick_airflow.internals.dag_parts import NOT_RESUMED
 from tallystick_airflow.lineage import lineage_of
 from tallystick_airflow.operators.contract_operator import CUT_N, open_verdict_store, read_contract_file, require_cut_n
 from tallystick_airflow.verdict_assets import announce, verdicts_of
@@ -66,9 +67,9 @@ class ReconcileOperator(SparkSubmitOperator):
             application=str(find_app()),
             application_args=["--contract", contract_file, "--cut", cut_n],
             conn_id=spark_conn_id,
-            durable=False,  # a driver in client mode dies with its task; the retry reads the same cut
             inlets=[told],  # to see what was told before
             outlets=[told],
+            **NOT_RESUMED,  # a driver in client mode dies with its task; the retry reads the same cut
             **kwargs,
         )
         self.contract_file = contract_file

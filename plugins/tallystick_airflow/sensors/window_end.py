@@ -3,8 +3,7 @@
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseDeadlineReference  # type: ignore[attr-defined] # not in Airflow's stub of its own API
-
+from tallystick_airflow.internals.dag_parts import BaseDeadlineReference
 from tallystick_airflow.internals.installed import airflow_minor
 from tallystick_airflow.internals.runs import window_end_of
 
@@ -12,7 +11,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 
-class WindowEnd(BaseDeadlineReference):  # type: ignore[misc]
+class WindowEnd(BaseDeadlineReference):
     """The end of the run's data interval; a run without one has no deadline.
 
     Not DAGRUN_LOGICAL_DATE, which is the window's start, and windows differ in length; nor DAGRUN_QUEUED_AT, since
