@@ -3,7 +3,7 @@
 What stands on a page is decided in tallystick.pages, who may see it in auth.py. Every route has the door: there are
 no open docs and no open assets.
 
-One file, since the routes share one application, one store and one way to refuse.
+One file, since the door, the headers and what a failure looks like are the same for all routes.
 """
 
 from collections.abc import Awaitable, Callable
@@ -134,7 +134,7 @@ def store() -> Engine:
 @cache
 def store_at(store_conn_id: str) -> Engine:
     """A verdict store, opened when it is first asked; a failure is not kept."""
-    return open_store_to_read(lambda: read_store_dsn(store_conn_id), connections_max=_CONNECTIONS_MAX)
+    return open_store_to_read(read_store_dsn(store_conn_id), connections_max=_CONNECTIONS_MAX)
 
 
 @app.get("/")
