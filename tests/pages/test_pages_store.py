@@ -4,7 +4,7 @@ One file, since all questions are asked of the one store that stored_books fills
 """
 
 import random
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib import import_module
 from typing import Any
 from uuid import UUID
@@ -18,6 +18,7 @@ from lab.servers.postgres import STORE_OWNER, PostgresServer
 from tallystick.compensation.plan import ExcludedBreak, Plan, RepairKind
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.open_item import ItemState
+from tallystick.model.stored_run import ExpectationsOutcome
 from tallystick.model.verdict import Verdict
 from tallystick.store.breaks import item_query_store
 from tallystick.store.breaks.break_life_store import alerts_of_break, repairs_of_break
@@ -26,9 +27,10 @@ from tallystick.store.plans.plan_life_store import PlanInShort, find_plan, list_
 from tallystick.store.plans.plan_store import ActionState
 from tallystick.store.runs.open_item_store import item_columns
 from tallystick.store.runs.run_store import read_run, read_run_head
-from tallystick.store.schema import open_item
+from tallystick.store.schema import expectations_outcome, open_item
 from tallystick.store.views.overview_store import cut_of_scheduler_run, list_versions, read_overview, stakes_of_run
 from tallystick.store.views.trend_store import read_trend
+from tests.expectation_outcomes import MODULE, not_met
 from tests.stored_books import (
     FIRST_BROKEN,
     HOUR,
@@ -433,3 +435,14 @@ def test_the_readers_connection_cannot_write(store_dsn: str, store: Engine) -> N
     with reader.connect() as connection, pytest.raises(SQLAlchemyError, match="read-only"):
         connection.execute(text("delete from tallystick.sample"))
     reader.dispose()
+
+
+def test_a_runs_page_has_what_its_own_expectations_found_and_another_runs_has_not(viewer: Any, store: Engine) -> None:
+    outcome = ExpectationsOutcome(module=MODULE, met=1, not_met=(not_met(),))
+    row = {"contract": NAME, "cut_n": FIRST_BROKEN, "body": asdict(outcome)}
+    with store.begin() as connection:
+        connection.execute(insert(expectations_outcome), row)  # alone: other tests count the alerts
+    page = viewer.get(f"{BELOW}/run/{NAME}/{FIRST_BROKEN}").text
+    assert '<a href="#expectations">' in page
+    assert "A window has at least a hundred events." in page
+    assert "#expectations" not in viewer.get(f"{BELOW}/run/{NAME}/{LAST_BROKEN}").text
