@@ -459,6 +459,7 @@ def _judge_absence(case: MatchGroup, copy: Entry, absent: MatchStatus, deadlines
     there = other_side(copy.side)
     places, due = case.places(there), deadlines.due(copy)
     settled_until, other = deadlines.settled_until(there), None
+    is_held_back = settled_until is None or settled_until < due  # what may have expired may be there still, unread
     if places & BEYOND_THE_CUT:
         fate, code = _beyond_the_cut(copy, there, deadlines)
     elif RecordLocation.BEFORE_BASELINE in places:
@@ -473,6 +474,8 @@ def _judge_absence(case: MatchGroup, copy: Entry, absent: MatchStatus, deadlines
         fate, code = MatchStatus.PAIRED_BEFORE, ReasonCode.PAIRED_BEFORE
     elif due > deadlines.now_utc:
         fate, code = MatchStatus.WAITING, ReasonCode.WITHIN_GRACE
+    elif there is ItemSide.TOPIC and is_held_back and places <= {RecordLocation.ABORTED}:
+        fate, code = MatchStatus.UNSETTLED, ReasonCode.SIDE_HELD_BACK
     elif there is ItemSide.TOPIC and RecordLocation.LOST not in places and _event_may_have_expired(copy, deadlines):
         fate, code = MatchStatus.PARTNER_EXPIRED, ReasonCode.OFFSETS_EXPIRED
     elif there is ItemSide.TOPIC and RecordLocation.LOST not in places and _may_be_older(copy, deadlines):
@@ -481,7 +484,7 @@ def _judge_absence(case: MatchGroup, copy: Entry, absent: MatchStatus, deadlines
         fate, code = MatchStatus.PARTNER_EXPIRED, ReasonCode.INPUT_OUT_OF_SIGHT
     elif places & {RecordLocation.SLICE, RecordLocation.EARLIER_SLICE, RecordLocation.UNREAD}:
         fate, code = MatchStatus.PARTNER_UNREAD, ReasonCode.PARTNER_UNREAD
-    elif settled_until is None or settled_until < due:
+    elif is_held_back:
         fate, code = MatchStatus.UNSETTLED, ReasonCode.SIDE_HELD_BACK
     elif RecordLocation.EXPIRED in places and RecordLocation.STRAY not in places:
         fate, code = MatchStatus.PARTNER_EXPIRED, ReasonCode.ACKNOWLEDGED_OFFSET_EXPIRED

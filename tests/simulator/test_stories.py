@@ -772,3 +772,43 @@ def test_a_row_is_no_phantom_whose_event_came_where_a_run_had_read_others_and_ha
     )
     assert ("log_rewritten" in doubts(played, upto=2)[1]) == told
     assert "phantom_in_ledger" not in outstanding(played)
+
+
+@pytest.mark.parametrize(
+    ("again", "told"), [("redeliver", ["duplicate_in_ledger"]), ("wait", [])], ids=["again", "once"]
+)
+def test_rows_wait_for_an_event_that_too_few_replicas_have_also_where_other_offsets_expired_unread(
+    again: str, told: list[str]
+) -> None:
+    """Both were undecidable, so that neither was one too many once the event had come."""
+    played = play(
+        Config(slice_by="written_xid", producer_mode="plain", carrier_mode="at_most", contracts=2),
+        *(("trade", 5, 4), ("trade", 5, 6), ("half_trade", 5, 4), "window", ("fall_behind", 0, 5), ("trade", 2, 10)),
+        *("trade", ("half_trade", 2, 3), ("trade", 5, 7), ("retain", 3, 8), (again, 3, 8), "window", "window"),
+    )
+    assert [one for one in outstanding(played) if one.startswith("duplicate")] == told
+
+
+@pytest.mark.parametrize(
+    ("gone", "told"), [("archive", ["duplicate_in_ledger", "missing_in_ledger"]), ("wait", ["duplicate_in_ledger"])]
+)
+def test_an_event_is_missing_whose_row_was_archived_unread_beside_one_that_names_it_and_no_plan_posts_it(
+    gone: str, told: list[str]
+) -> None:
+    """The row may never have been there; but to post beside what stands would pay twice if it was."""
+    played = play(
+        Config(
+            slice_by="written_xid",
+            legs=2,
+            key_is_unique=True,
+            producer_mode="plain",
+            carrier_mode="at_most",
+            posts="negated",
+        ),
+        *(("half_trade", 5, 9), ("carry", 2, 5), "window", ("trade", 3, 5), "window", ("commit_second", 2, 10)),
+        *(("reverse_for_nothing", 5, 1), (gone, 3, 4), "window", ("plan_and_act", 0, 8), "window"),
+    )
+    breaks = [one for row in played.world.store.of("books").verdicts.values() for one in row.result.breaks]
+    assert sorted(str(one.break_class) for one in breaks if one.match_key == "ev-2-fee") == told
+    posted = [row.money.match_key for row in played.world.truth.rows.values() if row.by == "repair"]
+    assert "ev-2-fee" not in posted

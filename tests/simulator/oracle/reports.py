@@ -85,6 +85,8 @@ def why_not_so(found: Break, truth: Truth, config: Config, *, run_began: datetim
             return None
         if name.startswith("duplicate_in_ledger") and _is_gone_beside_its_reversal(found, truth):
             return None
+        if name == "missing_in_ledger" and _is_gone_beside_an_idle_reversal(found, truth):
+            return None
         return f"{found.break_class} of {found.match_key}: {told(after)}"
     if name.startswith("missing") and before.copies:
         first = min((at for one in before.copies if (at := _first_seen(one))), default=None)
@@ -107,6 +109,14 @@ def _changed_beside_a_repair(found: Break, truth: Truth) -> bool:
 def _is_gone_beside_its_reversal(found: Break, truth: Truth) -> bool:
     """Has a row of the key been taken back, and gone since? Its reversal takes nothing back that stands."""
     return any(one.taken_back_at and not one.stands for one in truth.rows_of(found.match_key))
+
+
+def _is_gone_beside_an_idle_reversal(found: Break, truth: Truth) -> bool:
+    """Has a row of the key gone while somebody's row names it as taken back? Where no cut had read it, nobody can say
+    that it ever was there, and no plan posts beside the row that stands (planning.POSTABLE asks for none).
+    """
+    rows = truth.rows_of(found.match_key)
+    return any(one.by == "idle reversal" and one.stands for one in rows) and any(not one.stands for one in rows)
 
 
 def _why_not_torn(found: Break, truth: Truth, config: Config, *, run_began: datetime) -> str | None:

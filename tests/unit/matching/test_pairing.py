@@ -498,6 +498,27 @@ LONE_ROW = [
         id="offsets expired unread",
     ),
     pytest.param(
+        (),
+        {"topic_lost_offsets": True, "topic_settled_until_utc": DUE - MINUTE},
+        Fate.UNSETTLED,
+        Code.SIDE_HELD_BACK,
+        id="offsets expired unread, but its event may lie where the topic is held back",
+    ),
+    pytest.param(
+        (PLACE.ABORTED,),
+        {"topic_lost_offsets": True, "topic_settled_until_utc": None},
+        Fate.UNSETTLED,
+        Code.SIDE_HELD_BACK,
+        id="so too beside an aborted one",
+    ),
+    pytest.param(
+        (PLACE.EXPIRED,),
+        {"topic_lost_offsets": True, "topic_settled_until_utc": None},
+        Fate.PARTNER_EXPIRED,
+        Code.OFFSETS_EXPIRED,
+        id="offsets expired unread, and an acknowledged one is among them",
+    ),
+    pytest.param(
         (PLACE.LOST,),
         {"topic_lost_offsets": True},
         Fate.FOLLOWER_ABSENT,
