@@ -96,7 +96,8 @@ def read_below_baseline(
         fetch, together = fetchers(admin, fetch_bytes=_FETCH_BYTES)
         after = read_topic_snapshot(admin, topics)
         kept, kept_on = _not_compacting(read_topic_settings(admin, topics), after, _going_on(baseline, after))
-        found += follow_anchors(fetch, together, baseline.n, kept, kept_on, (), scanned={})[0]
+        anchors, _ = follow_anchors(fetch, together, baseline.n, kept, kept_on, (), scanned={})
+        found += _with_cut_off(anchors, baseline, kept)
     return tuple(found)
 
 

@@ -1,4 +1,7 @@
-"""The oracle: what must hold of each run, and of the books when all is over."""
+"""The oracle: what must hold of each run, and of the books when all is over.
+
+One file, since all clauses ask the same few questions of one world.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -369,16 +372,26 @@ class Oracle:
         missing = found.break_class.startswith("missing_in_topic")
         if missing and self._read_in_part(name, facts_of(self.world.truth, found.match_key)):
             return True
-        came = [
-            one.written_at  # a record that is written anew may be visible long after
+        events = [
+            one
             for one in self.world.truth.events
             if (one.money.transaction_key if torn else one.money.match_key) == found.match_key and one.visible_at
         ]
+        if torn and self._leg_went_unread(name, events):
+            return True
+        came = [one.written_at for one in events]  # a record that is written anew may be visible long after
         rows = self.world.truth.rows_of(found.match_key)
         came += [row.visible_at for row in rows if row.by != "idle reversal"]  # which is no copy of the event
         if not came:
             return False
         return any(one in SEEN_IN_PART and when >= max(came) for when, one in self.doubted.get(name, ()))
+
+    def _leg_went_unread(self, name: str, events: Iterable[EventFact]) -> bool:
+        """Did a run say that it lost offsets, after a leg came of which no cut has read any event?"""
+        unread = unread_events(self.world, name, events)
+        read = {one.money.leg for one in events if one not in unread}
+        came = [one.visible_at for one in unread if one.visible_at and one.money.leg not in read]
+        return any(one in LOST_UNREAD and when >= at for at in came for when, one in self.doubted.get(name, ()))
 
     def _alerts(self, contract: Contract, product: Product) -> Iterator[str]:
         """What fires at the receiver is what is outstanding, and that the last run proved nothing where it did not."""

@@ -9,12 +9,15 @@ from functools import cache
 from typing import NamedTuple
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from aiokafka.record.util import calc_crc32c
 
 from tallystick.kafka_log.batch_header import Marker
 
 _PLACE = struct.Struct(">q")
 _LEADER_EPOCH = struct.Struct(">i")
 _LEADER_EPOCH_AT = 12
+_CHECKSUM = struct.Struct(">I")
+_CHECKSUM_AT = 17
 _ATTRIBUTES = struct.Struct(">h")
 _ATTRIBUTES_AT = 21
 _TIMES = struct.Struct(">qqqh")
@@ -52,9 +55,10 @@ def data_batch(
 def marker_batch(
     marker: Marker, *, base_offset: int, leader_epoch: int, producer_id: int, epoch: int, timestamp_ms: int
 ) -> bytes:
-    """A control batch. No reader checks the checksum of one, so it is the template's."""
+    """A control batch. No two have one checksum, which is how a run tells one from another in its place."""
     raw = bytearray(_marker_template(marker))
     _TIMES.pack_into(raw, _TIMES_AT, timestamp_ms, timestamp_ms, producer_id, epoch)
+    _CHECKSUM.pack_into(raw, _CHECKSUM_AT, calc_crc32c(raw[_ATTRIBUTES_AT:]))
     return _placed(raw, base_offset, leader_epoch)
 
 
