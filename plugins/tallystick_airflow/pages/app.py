@@ -134,7 +134,7 @@ def store() -> Engine:
 @cache
 def store_at(store_conn_id: str) -> Engine:
     """A verdict store, opened when it is first asked; a failure is not kept."""
-    return open_store_to_read(read_store_dsn(store_conn_id), connections_max=_CONNECTIONS_MAX)
+    return open_store_to_read(lambda: read_store_dsn(store_conn_id), connections_max=_CONNECTIONS_MAX)
 
 
 @app.get("/")
