@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
+from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any
 
 from airflow.sdk import BaseHook, Connection
@@ -39,6 +40,7 @@ from tallystick_airflow.hooks.refusal import ConnectionRefused
 
 STORE_CONNECTION = "tallystick_store"
 SPARK_CONNECTION = "spark_default"
+_KUBERNETES = "apache-airflow-providers-cncf-kubernetes"
 
 
 class SparkWay(StrEnum):
@@ -102,7 +104,7 @@ def read_spark_environment(contract: Contract, store_conn_id: str = STORE_CONNEC
 
 
 def check_spark_connection(connection_id: str) -> SparkWay:
-    """Return how the Spark of a connection is reached; refuse one whose driver cannot get secrets by its environment.
+    """Return how the Spark of a connection is reached; refuse one whose driver is not this task's own child.
 
     Raises ConnectionRefused.
     """
@@ -116,12 +118,25 @@ def check_spark_connection(connection_id: str) -> SparkWay:
     if connection.conn_type == SparkWay.CLIENT:
         return SparkWay.CLIENT
     deploy_mode = connection.extra_dejson.get("deploy-mode", "client")
-    if deploy_mode != "client" or connection.host.startswith(("yarn", "k8s://")):
+    if deploy_mode != "client":
         raise ConnectionRefused(
-            f"connection {connection_id}: got master {connection.host!r}, deploy mode {deploy_mode!r}; expected a "
-            "local or standalone master in client mode, as elsewhere the environment becomes part of the command line"
+            f"connection {connection_id}: got master {connection.host!r}, deploy mode {deploy_mode!r}; expected deploy "
+            "mode client, since a driver elsewhere would get its addresses and secrets by the command line"
+        )
+    if connection.host.startswith("k8s://") and not _is_distributed(_KUBERNETES):
+        raise ConnectionRefused(
+            f"connection {connection_id}: got master {connection.host!r}, for which Airflow's provider of Spark needs "
+            f"another one; pip install {_KUBERNETES}"
         )
     return SparkWay.SUBMIT
+
+
+def _is_distributed(package: str) -> bool:
+    try:
+        distribution(package)
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def get_connection(connection_id: str) -> Connection:

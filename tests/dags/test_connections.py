@@ -168,8 +168,8 @@ def test_a_master_that_starts_its_driver_here_is_accepted(monkeypatch: pytest.Mo
     [
         ({"conn_type": "http", "host": "local[2]"}, "got type 'http'"),
         ({"conn_type": "spark"}, "host None"),
-        ({"conn_type": "spark", "host": "yarn"}, "got master 'yarn'"),  # its environment becomes argv
-        ({"conn_type": "spark", "host": "k8s://https://k"}, "got master 'k8s://https://k'"),
+        ({"conn_type": "spark", "host": "k8s://https://k"}, "pip install apache-airflow-providers-cncf-kubernetes"),
+        ({"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}, "got master 'yarn', deploy mode"),
         ({"conn_type": "spark", "host": "spark://m", "extra": {"deploy-mode": "cluster"}}, "deploy mode 'cluster'"),
     ],
 )

@@ -38,13 +38,13 @@ def lineage(task: Any) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
 def test_a_reconciliation_reads_both_sides_and_writes_the_store(operator: Any) -> None:
     task = operator(task_id="task", contract_file=PAYOUTS, name="tallystick")
     assert lineage(task) == ([], [])  # its verdict was stored already
-    task.env_vars = read_spark_environment(CONTRACT)  # as it gives Spark
+    task.given = read_spark_environment(CONTRACT)  # as it gives Spark
     assert lineage(task) == ([TOPIC, LEDGER], STORE)
 
 
 def test_what_was_found_stands_at_both_sides_as_assertions() -> None:
     task = ReconcileOperator(task_id="task", contract_file=PAYOUTS, name="tallystick")
-    task.env_vars = read_spark_environment(CONTRACT)
+    task.given = read_spark_environment(CONTRACT)
     task.judged = SimpleNamespace(result=run_result("billing_payouts", 1))  # type: ignore[assignment]
     found = ExtractorManager().extract_metadata(
         SimpleNamespace(run_id="r"), task, TaskInstanceState.SUCCESS, task_instance=None

@@ -10,10 +10,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.providers.apache.spark.hooks import spark_submit
 from airflow.sdk.exceptions import AirflowFailException
 
 from tallystick.model.verdict import Verdict
 from tallystick.spark.spark_job import JAVA_OPTIONS
+from tallystick_airflow import connections
 from tallystick_airflow.connections import ConnectionRefused
 from tallystick_airflow.operators import reconcile_operator
 from tallystick_airflow.operators.contract_operator import NoCut
@@ -88,10 +90,20 @@ def test_the_app_understands_its_arguments(submissions: Submissions) -> None:
     )
 
 
-def test_secrets_reach_the_app_by_its_environment_only(submissions: Submissions) -> None:
-    task = operator()
-    task.execute({})
+@pytest.mark.parametrize("master", ["local[2]", "spark://master:7077", "yarn", "k8s://https://cluster:6443"])
+def test_secrets_reach_the_app_by_its_environment_only(
+    submissions: Submissions, monkeypatch: pytest.MonkeyPatch, master: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": master}))
+    # A stand-in for the provider of Kubernetes, which is not installed: in client mode it is asked nothing.
+    monkeypatch.setattr(connections, "_is_distributed", lambda package: True)
+    monkeypatch.setattr(spark_submit, "kube_client", object(), raising=False)
+    before = dict(os.environ)
+    operator().execute({})
+    assert dict(os.environ) == before
     assert submissions.call is not None
+    argv = submissions.call["argv"]
+    assert argv[argv.index("--master") + 1] == master
     environment = submissions.call["environment"]
     assert "broker-secret" in environment["TALLYSTICK_CONN_KAFKA_BILLING"]
     assert "store-secret" in environment["TALLYSTICK_STORE_DSN"]

@@ -1,7 +1,8 @@
 """Judges one cut in Spark: submits the app, or runs it as the client of a Spark Connect server that lives already."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +78,7 @@ class ReconcileOperator(SparkSubmitOperator):
         self.store_conn_id = store_conn_id
         self.spark_conn_id = spark_conn_id
         self.judged: StoredRun | None = None
+        self.given: Mapping[str, str] | None = None
 
     def execute(self, context: Context) -> str:  # type: ignore[override]
         contract = read_contract_file(self.contract_file)
@@ -100,23 +102,23 @@ class ReconcileOperator(SparkSubmitOperator):
         from tallystick.documents.lineage_assertions import assertions_of
         from tallystick.documents.lineage_names import ledger_side, store_tables, topic_side
 
-        if self.env_vars is None:
+        if self.given is None:
             return lineage_of(read=(), written=())
         contract = read_contract_file(self.contract_file)
-        connections = _connections_in(self.env_vars, contract)
+        connections = _connections_in(self.given, contract)
         return lineage_of(
             read=[*topic_side(contract, connections), *ledger_side(contract, connections)],
-            written=store_tables(store_dsn(self.env_vars)),
+            written=store_tables(store_dsn(self.given)),
             asserted=assertions_of(self.judged.result) if self.judged else (),
         )
 
     def _judge(self, context: Context, contract: Contract, cut_n: int) -> "StoredRun":
         way = check_spark_connection(self.spark_conn_id)
-        self.env_vars = environment = read_spark_environment(contract, self.store_conn_id)
+        self.given = read_spark_environment(contract, self.store_conn_id)
         if way is SparkWay.CLIENT:
-            self._judge_as_client(contract, _connections_in(environment, contract), cut_n)
+            self._judge_as_client(contract, _connections_in(self.given, contract), cut_n)
         else:
-            self._submit(context)
+            self._submit(context, self.given)
         run = self._stored_run(contract.name, cut_n)
         if run is None:
             raise NoVerdictStored(f"{contract.name} cut {cut_n}: the Spark app ended well, and stored no verdict")
@@ -128,13 +130,18 @@ class ReconcileOperator(SparkSubmitOperator):
         with open_verdict_store(self.store_conn_id) as engine:
             return read_run(engine, contract_name, cut_n)
 
-    def _submit(self, context: Context) -> None:
+    def _submit(self, context: Context, environment: Mapping[str, str]) -> None:
+        """Submit the app, which inherits this task's environment.
+
+        Not by the operator's env_vars: on YARN and Kubernetes the provider writes those into the command line.
+        """
         try:
             self.conf = spark_settings(os.environ, java_options=_QUIET_LOG)
             self.jars = ",".join(str(jar) for jar in find_jars(os.environ)) or None
         except SparkNotReady as fault:
             raise AirflowFailException(str(fault)) from None
-        super().execute(context)
+        with _inherited(environment):
+            super().execute(context)
 
     def _judge_as_client(self, contract: Contract, connections: Connections, cut_n: int) -> None:
         """Run the app here. What it asks the environment for, only this task's process has."""
@@ -147,6 +154,20 @@ class ReconcileOperator(SparkSubmitOperator):
                 judge_stored(engine, contract, connections, cut_n)
             except SparkServerRefused as fault:
                 raise AirflowFailException(str(fault)) from None
+
+
+@contextmanager
+def _inherited(environment: Mapping[str, str]) -> Iterator[None]:
+    """Lay this over the process's environment while a child is started and runs."""
+    before = dict(os.environ)
+    os.environ.update(environment)
+    try:
+        yield
+    finally:
+        for name in environment:
+            os.environ.pop(name, None)
+            if name in before:
+                os.environ[name] = before[name]
 
 
 def _connections_in(environment: Mapping[str, str], contract: Contract) -> Connections:
