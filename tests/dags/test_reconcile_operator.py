@@ -28,6 +28,7 @@ FAKE_SPARK_SUBMIT = """#!{python}
 import json, os, sys
 with open({answer!r}, "w") as answer:
     json.dump({{"argv": sys.argv[1:], "environment": dict(os.environ)}}, answer)
+print("a line of the app, by which the provider sees that something ran on Kubernetes")
 """
 
 
