@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Row, Select, func, insert, select, text
-from sqlalchemy.dialects.postgresql import distinct_on
 
 from tallystick.alerting.alert import Alert, AlertAction
 from tallystick.contract.alerts import Severity
@@ -63,7 +62,7 @@ def firing_seen_by(connection: Connection, contract_name: str) -> dict[str, Aler
     """The same, with what this connection's transaction has written."""
     newest = (
         _alerts(contract_name)
-        .ext(distinct_on(alert_table.c.dedup_key))
+        .distinct(alert_table.c.dedup_key)
         .order_by(alert_table.c.dedup_key, alert_table.c.alert_id.desc())
     )
     return {row.topic: _alert_of(row) for row in connection.execute(newest) if row.action != AlertAction.RESOLVE}

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Engine, select
-from sqlalchemy.dialects.postgresql import distinct_on
 
 from tallystick.alerting.alert import AlertAction
 from tallystick.contract.alerts import Severity
@@ -27,7 +26,7 @@ def read_incidents(engine: Engine, contract_name: str) -> tuple[Incident, ...]:
     c = alert.c
     newest = (
         select(c.topic, c.action, c.severity, c.body, c.recorded_at)
-        .ext(distinct_on(c.dedup_key))
+        .distinct(c.dedup_key)
         .where(c.contract == contract_name)
         .order_by(c.dedup_key, c.alert_id.desc())
     )

@@ -19,7 +19,6 @@ from sqlalchemy import (
     select,
     true,
 )
-from sqlalchemy.dialects.postgresql import distinct_on
 
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
@@ -64,7 +63,7 @@ def judged_items_as_of(engine: Engine, contract_name: str, n: int, item_ids: Col
         .where(open_item.c.contract == contract_name, open_item.c.cut_n < n)
         .where(open_item.c.item_id == any_(literal(sorted(item_ids), ARRAY(Text))))
         .order_by(open_item.c.item_id, open_item.c.cut_n.desc(), open_item.c.step.desc())
-        .ext(distinct_on(open_item.c.item_id))
+        .distinct(open_item.c.item_id)
         .subquery()
     )
     judged = items_with_class(newest).where(newest.c.state.in_([ItemState.BROKEN, ItemState.WRITTEN_OFF]))
