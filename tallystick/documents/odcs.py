@@ -14,18 +14,11 @@ from tallystick.contract.contract import Contract
 from tallystick.contract.event import EventFields
 from tallystick.contract.ledger import LedgerColumns
 from tallystick.model.errors import TallystickError
+from tallystick.proposal.fields import ROLE_NAMES, ROLES
 
 API_VERSION = "v3.1.0"
 _PROPERTY = "tallystick"
 _TOPICS, _TABLES = ("topic", "stream"), ("table", "view")
-_ROLES = ("match_key", "transaction_key", "leg", "amount_minor", "currency")
-_FITS = {
-    "match_key": re.compile(r"(event|message|idempotency|request)_?(id|key)$"),
-    "transaction_key": re.compile(r"(payment|order|transaction|txn|transfer|invoice)_?(id|key|no|number)$"),
-    "leg": re.compile(r"(leg|type|kind)$"),
-    "amount_minor": re.compile(r"(amount|cents|price|total|value)"),
-    "currency": re.compile(r"(currency|ccy)"),
-}
 _TYPES = {"amount_minor": ("integer", "number")}
 
 
@@ -56,7 +49,7 @@ def odcs_document(contract: Contract) -> dict[str, Any]:
 
 
 def _topic(contract: Contract, leg: str, topic: str) -> dict[str, Any]:
-    names = {role: getattr(contract.event, role) for role in _ROLES}
+    names = {role: getattr(contract.event, role) for role in ROLES}
     major = contract.event.amount_unit == "major"
     return {
         "name": topic,
@@ -70,7 +63,7 @@ def _topic(contract: Contract, leg: str, topic: str) -> dict[str, Any]:
 
 def _table(contract: Contract) -> dict[str, Any]:
     columns = contract.ledger.columns
-    names = {role: getattr(columns, role) for role in _ROLES}
+    names = {role: getattr(columns, role) for role in ROLES}
     major = contract.ledger.amount_unit == "major"
     key = {"name": columns.row_id, "logicalType": "string", "primaryKey": True, "required": True}
     return {
@@ -142,7 +135,7 @@ def _first_contract(
     now: datetime,
 ) -> dict[str, Any]:
     said, stored = _fields(topics[0]), _fields(table)
-    paired = {role: (_field_of(role, said), _field_of(role, stored)) for role in _ROLES}
+    paired = {role: (_field_of(role, said), _field_of(role, stored)) for role in ROLES}
     row_id = next((name for name, field in stored.items() if field.get("primaryKey")), None)
     missing = [
         f"{role}: no property of {_name_of(side)} is called so; expected one such as {words}"
@@ -183,7 +176,7 @@ def _field_of(role: str, fields: Mapping[str, Mapping[str, Any]]) -> str | None:
     types = _TYPES.get(role)
     fitting = [name for name, field in fields.items() if types is None or field.get("logicalType") in types]
     by_default = next((name for name in _defaults(role) if name in fitting), None)
-    return by_default or next((name for name in fitting if _FITS[role].search(name)), None)
+    return by_default or next((name for name in fitting if ROLE_NAMES[role].search(name)), None)
 
 
 def _defaults(role: str) -> tuple[str, str]:

@@ -32,8 +32,8 @@ _LOOKED_UP_MAX = 200
 """Values of one key that are looked up in the table."""
 _NEARLY_ALL = Decimal("0.9")
 _FEW_WORDS = 8
-_ROLES = ("match_key", "transaction_key", "leg", "amount_minor", "currency")
-_NAMES = {
+ROLES = ("match_key", "transaction_key", "leg", "amount_minor", "currency")
+ROLE_NAMES = {
     "match_key": re.compile(r"(event|message|idempotency|request)_?(id|key|uuid)$"),
     "transaction_key": re.compile(r"(payment|order|transaction|txn|transfer|invoice)_?(id|key|uuid|no|number)$"),
     "leg": re.compile(r"(leg|type|kind)$"),
@@ -95,7 +95,7 @@ def propose(topics: Sequence[TopicSample], table: TableSample, *, direction: Dir
         pairs = [pair for pair in pairs if f"{where[0]} = '{pair.row[where[0]]}'" == where[1].value]
     found: dict[str, Pairing] = {"match_key": match} if match else {}
     if match:
-        for role in _ROLES[1:]:
+        for role in ROLES[1:]:
             pairing = _pairing(role, pairs, events, keys, columns, found=found, topics=topics)
             if pairing:
                 found[role] = pairing
@@ -103,7 +103,7 @@ def propose(topics: Sequence[TopicSample], table: TableSample, *, direction: Dir
     event_unit, ledger_unit = _units(found.get("amount_minor"), pairs, columns, currency=found.get("currency"))
     return Proposal(
         direction=propose_direction(direction, columns),
-        pairings=tuple(found[role] for role in _ROLES if role in found),
+        pairings=tuple(found[role] for role in ROLES if role in found),
         event_unit=event_unit,
         ledger_unit=ledger_unit,
         row_id=propose_row_id(columns),
@@ -336,7 +336,7 @@ def _missing(
             f"match_key: no key of the payload ({said}) has its values in a column of {table.table} ({stored}); "
             "expected a key that differs in each event, and that the ledger stores"
         ]
-    sentences = [f"{role}: {_EXPECTED[role]}; expected one in both sides" for role in _ROLES if role not in found]
+    sentences = [f"{role}: {_EXPECTED[role]}; expected one in both sides" for role in ROLES if role not in found]
     if propose_row_id(columns) is None:
         sentences.append(f"row_id: no column of {table.table} is unique by itself; expected a key of one column")
     if table.kind == "jdbc" and propose_order_by(columns) is None:
@@ -368,7 +368,7 @@ def _nearness(role: str, key: str, column: str) -> int:
     """How well two names fit a role: the defaults most, then names that speak of it."""
     defaults = (EventFields.model_fields[role].default, LedgerColumns.model_fields[role].default)
     said: int = 2 * ((key == defaults[0]) + (column == defaults[1])) + sum(
-        bool(_NAMES[role].search(_snake(name))) for name in (key, column)
+        bool(ROLE_NAMES[role].search(_snake(name))) for name in (key, column)
     )
     return said
 
