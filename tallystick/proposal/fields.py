@@ -40,6 +40,7 @@ ROLE_NAMES = {
     "amount_minor": re.compile(r"(amount|cents|minor|price|total|value|sum)"),
     "currency": re.compile(r"(currency|ccy|iso)"),
 }
+"""Names that speak of a role, of a payload's key or a column, in snake case."""
 _KEY, _COLUMN = (
     next(re.compile(pattern) for pattern, meaning in PATTERNS.items() if meaning.startswith(begins))
     for begins in ("a key of the JSON payload", "a column name")
