@@ -23,6 +23,7 @@ TASKS_NEED = (
     "tallystick.pipeline.deliver_alerts",
     "tallystick.pipeline.missing_verdict_alert",
     "tallystick.alerting.sinks.registry",
+    "tallystick.documents.lineage_assertions",
     "tallystick.documents.run",
     "tallystick.executor.draw_plan",
     "tallystick.report.write_report",
