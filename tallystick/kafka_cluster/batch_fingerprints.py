@@ -6,7 +6,7 @@ the end, and a tail that has grown again since hides that from every count. Sour
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tallystick.kafka_cluster.state import BatchFingerprint, RewrittenBatch
@@ -14,7 +14,7 @@ from tallystick.kafka_log.batch_header import checksum
 from tallystick.kafka_log.fetch import Fetch, OffsetNotInLog
 from tallystick.kafka_log.header_cache import LAST_BATCHES
 from tallystick.kafka_log.log_walk import DecidedBatch, walk_batches
-from tallystick.model.cut import Cut, PartitionSnapshot, TopicSlice, discontinuity
+from tallystick.model.cut import PartitionSnapshot, TopicSlice
 from tallystick.model.offsets import OffsetRange, TopicPartition
 
 ANCHORS_MAX = LAST_BATCHES
@@ -103,32 +103,6 @@ def compare_anchors(
         for one in anchors
         if one.kafka_offset_start not in now or now[one.kafka_offset_start].content != one.content
     )
-
-
-def gone_under_another_leader(
-    previous: Cut, cut: Cut, anchors: Iterable[BatchFingerprint], now: Iterable[PartitionSnapshot]
-) -> Iterator[RewrittenBatch]:
-    """Yield the last anchor of each partition whose anchors retention has all taken since the previous cut, while the
-    partition got another leader: it may have been cut back, and what was written in their place has expired as well.
-
-    Where offsets expired unread too, that says as much. anchors: oldest first.
-    """
-    last = {one.topic_partition: one for one in anchors}
-    for part in now:
-        one, before = last.get(part.topic_partition), previous.slice_of(part.topic_partition)
-        own = cut.slice_of(part.topic_partition)
-        if one is None or before is None or own is None or own.expired or discontinuity(cut, part):
-            continue
-        known, taken_since = before.snapshot, part.log_start > before.snapshot.log_start
-        if taken_since and one.kafka_offset_start < part.log_start and 0 <= known.leader_epoch < part.leader_epoch:
-            yield RewrittenBatch(
-                topic_partition=part.topic_partition,
-                kafka_offset=one.kafka_offset_start,
-                read_by_cut=one.read_by_cut,
-                before=f"leader epoch {known.leader_epoch}",
-                now=f"leader epoch {part.leader_epoch}",
-                is_gone=True,
-            )
 
 
 def cut_off_since(read: TopicSlice, now: PartitionSnapshot, *, cut_n: int) -> BatchFingerprint:

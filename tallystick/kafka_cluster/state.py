@@ -116,7 +116,7 @@ class RewrittenBatch:
     """A batch that an earlier run read and that is not what it was. before, now: what identifies its content.
 
     unread_offsets: of a slice that is left out, since its end was written anew before the run of its cut, which is
-    read_by_cut; 0: none is. is_gone: retention has taken it, so that nobody can say whether it was what it was.
+    read_by_cut; 0: none is.
     """
 
     topic_partition: TopicPartition
@@ -125,7 +125,6 @@ class RewrittenBatch:
     before: str
     now: str
     unread_offsets: int = 0
-    is_gone: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

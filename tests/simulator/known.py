@@ -66,6 +66,14 @@ KNOWN: tuple[Known, ...] = (
         "in young books: every topic with retention had lost something before they began.",
         lambda found: "some older than the books" in found.sentence,
     ),
+    Known(
+        "missing or a phantom, where a log was cut back and grew again, and all of that expired before the next run",
+        "Of a log that ends below what was read, and of one whose batches differ, a run tells; where retention has "
+        "taken all that was read and all that came in its place, nothing is left to compare, and a broker keeps no "
+        "leader epochs of what has expired. A later leader alone says nothing: each restart of a broker brings one, so "
+        "that a doubt by it would leave quiet topics with retention undecided at each rolling upgrade.",
+        lambda found: "and expired before a run looked there" in found.sentence,
+    ),
 )
 
 

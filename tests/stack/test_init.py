@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from lab.servers.log_ends import LogEnds
 from lab.servers.postgres import LEDGER_DATABASE, LEDGER_OWNER
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import LabStack
 from lab.services.delivery_mode import DeliveryMode
-from lab.services.kafka_clients import new_producer
+from lab.services.kafka_clients import new_admin, new_producer
 from tallystick.cli.app import app
 from tallystick.contract.contract import load_contract
 
@@ -37,6 +38,7 @@ def shop(stack: LabStack) -> LabStack:
     producer.produce("shop.orders", key=b"x", value=b"never committed")
     producer.flush(30)
     producer.abort_transaction(30)
+    LogEnds(new_admin(stack.bootstrap_servers)).wait_until_decided([("shop.orders", 0), ("shop.orders", 1)])
     return stack
 
 

@@ -25,6 +25,7 @@ def test_a_crash_right_after_a_horizon_was_read_takes_none_of_its_ids_back(stack
             psycopg.connect(stack.ledger_owner_dsn, autocommit=True) as hasty,
             suppress(LedgerUnreachable),
         ):
+            admin.execute("CHECKPOINT")  # one that is under way takes its time, and so minutes, else
             wait_until(lambda: _are_stopped_at_rest(admin), what="PostgreSQL's writers to stand at rest")
             hasty.execute("SET synchronous_commit = off")
             for _ in range(20):

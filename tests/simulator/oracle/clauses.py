@@ -21,7 +21,9 @@ from tests.simulator.oracle.what_else import (
     about_taken_back,
     came_late_and_unseen,
     came_where_others_stood,
+    came_where_others_stood_and_expired,
     moved_ahead_of_runs,
+    was_cut_back,
 )
 from tests.simulator.schedule.product import Product
 from tests.simulator.standins.run_functions import outstanding_breaks, outstanding_classes
@@ -91,6 +93,9 @@ class Oracle:
             if reason:
                 sentence = f"{name}/{result.cut_n}: {reason}{self._about(name, found)}"
                 self._violated("nothing is reported that is not so", sentence)
+        for one in result.doubts:
+            if one.doubt is Doubt.LOG_REWRITTEN and not was_cut_back(self.world.truth, one):
+                self._violated("no doubt without a cause", f"{name}/{result.cut_n}: {one.sentence}")
         self.doubted.setdefault(name, []).extend((self.world.clock.now, one.doubt) for one in result.doubts)
 
     def over(self, product: Product) -> None:
@@ -169,7 +174,10 @@ class Oracle:
                 yield f"{name}: {key}: {wrong.kind}, and nobody said so: {told(facts)}{about}"
 
     def _where_others_stood(self, name: str, events: Iterable[EventFact]) -> str:
-        stands = came_where_others_stood(self.world.truth, unread_events(self.world, name, events))
+        unread = unread_events(self.world, name, events)
+        if came_where_others_stood_and_expired(self.world, name, unread):
+            return "; an event of it came where others had been read, and expired before a run looked there"
+        stands = came_where_others_stood(self.world.truth, unread)
         return "; an event of it stands where others had been read" if stands else ""
 
     def _given_up(self, name: str, facts: KeyFacts) -> str:
@@ -317,6 +325,8 @@ class Oracle:
         if found.break_class.startswith("missing_in_topic"):
             about = moved_ahead_of_runs(self.world, name, found) if self.world.config.slice_by == "xmin" else ""
             return about + self._where_others_stood(name, truth.events_of(found.match_key))
+        if found.break_class.startswith("phantom"):
+            return self._where_others_stood(name, truth.events_of(found.match_key))
         if found.break_class.startswith("duplicate"):
             return about_taken_back(truth, name, found)
         if found.break_class != "torn_transaction":

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 
 from tallystick.contract.contract import Contract
-from tallystick.model.findings import Break
+from tallystick.model.findings import Break, DoubtFound
+from tallystick.model.offsets import TopicPartition
 from tests.simulator.world.truth import EventFact, Truth
 from tests.simulator.world.world import World
 
@@ -25,6 +26,27 @@ def came_where_others_stood(truth: Truth, events: Iterable[EventFact]) -> bool:
         for one in events
         for at, what, place, up_to in truth.losses
     )
+
+
+def came_where_others_stood_and_expired(world: World, name: str, events: Iterable[EventFact]) -> bool:
+    """Did one of these come so, and did retention take it before a run could look at what stands there now?"""
+    looked = [one.cut.now_utc for one in world.store.of(name).cuts]
+    return any(
+        what == "retained"
+        and place == one.place
+        and one.offset < up_to
+        and not any(one.written_at <= run <= at for run in looked)
+        for one in events
+        if came_where_others_stood(world.truth, [one])
+        for at, what, place, up_to in world.truth.losses
+        if one.written_at <= at
+    )
+
+
+def was_cut_back(truth: Truth, found: DoubtFound) -> bool:
+    """Was the log of which a run says that it was written anew ever cut back?"""
+    place = TopicPartition(topic=found.details["topic"], partition=found.details["partition"])
+    return any(what == "truncated" and of == place for _, what, of, _ in truth.losses)
 
 
 def about_taken_back(truth: Truth, contract_name: str, found: Break) -> str:

@@ -9,14 +9,12 @@ from tallystick.kafka_cluster.batch_fingerprints import (
     compare_anchors,
     cut_off_since,
     find_rewritten,
-    gone_under_another_leader,
     newest_anchors,
     read_anchors,
 )
 from tallystick.kafka_cluster.state import BatchFingerprint, RewrittenBatch
 from tallystick.kafka_log.batch_header import Marker
-from tallystick.model.cut import PartitionSnapshot
-from tests.unit.builders import PART, cut_of, offsets, partition_at, slice_of
+from tests.unit.builders import PART, offsets, partition_at, slice_of
 from tests.unit.synthetic_log import SyntheticLog
 
 
@@ -133,34 +131,3 @@ def test_whatever_stands_where_a_log_was_cut_off_once_it_had_been_read_is_someth
     (differs,) = compare_anchors([gone], [replace(gone, crc32c=0)])
     assert differs.before == "offsets 4 to 6 (cut off since)"
     assert find_rewritten(READ.fetch, [gone], log_start=6) == ()
-
-
-LATER = partition_at(log_start=6, leader_epoch=5)
-
-
-@pytest.mark.parametrize(
-    ("now", "expired", "is_told"),
-    [
-        pytest.param(LATER, 0, True, id="gone, and another leader"),
-        pytest.param(partition_at(log_start=6), 0, False, id="the same leader"),
-        pytest.param(replace(LATER, log_start=4), 0, False, id="the last one is there to compare"),
-        pytest.param(replace(LATER, topic_id="another"), 0, False, id="another topic"),
-        pytest.param(replace(LATER, high_watermark=5), 0, False, id="a log that ends below: truncated"),
-        pytest.param(LATER, 3, False, id="offsets expired unread: that is told"),
-        pytest.param(replace(LATER, partition=1), 0, False, id="another partition"),
-    ],
-)
-def test_a_log_that_got_another_leader_while_all_that_was_read_expired_cannot_be_compared(
-    now: PartitionSnapshot, expired: int, is_told: bool
-) -> None:
-    """Found by the simulated world: what was written in place of what had been read had left the log as well."""
-    previous, cut = cut_of(slice_of(0, 6), n=1), cut_of(slice_of(6, 10, expired=expired))
-    found = list(gone_under_another_leader(previous, cut, KNOWN, [now]))
-    assert [(one.kafka_offset, one.read_by_cut, one.is_gone) for one in found] == ([(4, 1, True)] if is_told else [])
-    assert not list(gone_under_another_leader(previous, cut, (), [now]))
-
-
-def test_what_had_expired_before_the_previous_cut_and_a_leader_that_tells_no_epoch_are_no_reason_to_doubt() -> None:
-    for known in (partition_at(log_start=6), partition_at(leader_epoch=-1)):
-        previous = cut_of(replace(slice_of(0, 6), snapshot=known), n=1)
-        assert not list(gone_under_another_leader(previous, cut_of(slice_of(6, 10)), KNOWN, [LATER]))

@@ -76,21 +76,3 @@ def test_a_batch_that_no_run_has_read_is_said_to_have_stood_below_the_baseline()
     odd = RewrittenBatch(topic_partition=PART, kafka_offset=7, read_by_cut=0, before="one", now="another")
     (found,) = log_doubts_of(evidence_of(cluster=ClusterState(rewritten=(odd,))))
     assert "from offset 7 on (which stood below the baseline): one before, another now." in found.sentence
-
-
-def test_a_log_of_which_nobody_can_say_any_more_is_told_so() -> None:
-    gone = RewrittenBatch(
-        topic_partition=PART,
-        kafka_offset=17,
-        read_by_cut=1,
-        before="leader epoch 4",
-        now="leader epoch 5",
-        is_gone=True,
-    )
-    (found,) = log_doubts_of(evidence_of(cluster=ClusterState(rewritten=(gone,))))
-    assert (found.doubt, found.details["kafka_offset"]) == (Doubt.LOG_REWRITTEN, 17)
-    assert found.sentence == (
-        "billing.payouts[0]: nobody can say whether the log was cut back and grew again: since the run before it got "
-        "another leader (leader epoch 4 before, leader epoch 5 now), and retention has taken all that was kept to "
-        "compare."
-    )
