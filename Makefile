@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock audit sbom pin-images routes demo lab lab-long soak simulate replay backfill long-history crash model fuzz mutants natural relay cluster up down browser-setup promtool-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages bench-window clean
+.PHONY: help setup lock audit sbom adopt pin-images routes demo lab lab-long soak simulate replay backfill long-history crash model fuzz mutants natural relay cluster up down browser-setup promtool-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages bench-window clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -22,6 +22,9 @@ audit: setup ## Ask OSV for vulnerabilities of the locked packages; error 3: OSV
 
 sbom: setup ## Write packages, jars and images as CycloneDX into build/sbom.cdx.json
 	@$(BIN)/python setup/sbom.py
+
+adopt: setup ## Install the wheel beside Airflow in fresh environments, and judge a contract in a DAG there, in build/adopt.json
+	@$(BIN)/python setup/adopt.py $(if $(PYTHON_VERSION),--python $(PYTHON_VERSION)) $(if $(AIRFLOW),--airflow $(AIRFLOW))
 
 pin-images: setup ## Ask a registry for the digests of the base images, and write them behind their tags (REGISTRY=https://HOST)
 	@$(BIN)/python setup/pin_images.py $(REGISTRY)

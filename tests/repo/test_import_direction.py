@@ -21,8 +21,11 @@ MAY_IMPORT = {
     "docs": set(),  # an example is copied to where nothing of ours may lie beside it
     "lab": {"lab"},
     "bench": {"bench", "lab", "tallystick_spark", "tallystick"},
-    "setup": {"bootstrap", "class_archive", "jars", "machine", "tallystick"},
+    "setup": {"adopter", "bootstrap", "class_archive", "jars", "machine", "pythons", "tallystick"},
     "tests": {
+        "adopt",
+        "adopter",
+        "pythons",
         "tallystick",
         "tallystick_spark",
         "tallystick_airflow",
