@@ -1,0 +1,74 @@
+"""The core alone, in an empty environment on the newest Python of this machine: it works, and names what it lacks."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pythons import find_pythons
+
+ROOT = Path(__file__).parents[2]
+UV = str(Path(sys.executable).with_name("uv"))
+IMPORT_ALL = """
+import importlib, pkgutil, tallystick
+from tallystick.host.extras import missing_extra
+for module in pkgutil.walk_packages(tallystick.__path__, "tallystick."):
+    if ".migrations" in module.name or module.name.endswith("__main__"):
+        continue
+    try:
+        importlib.import_module(module.name)
+    except ImportError as error:
+        print(module.name, missing_extra(error))
+"""
+
+
+@pytest.fixture(scope="module")
+def binaries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with the package and none of its extras."""
+    newest = [*find_pythons().values()][-1]
+    folder = tmp_path_factory.mktemp("core") / "venv"
+    for command in (
+        ["venv", "--python", str(newest), str(folder)],
+        ["pip", "install", "--python", str(folder), str(ROOT)],
+    ):
+        done = subprocess.run([UV, "--quiet", *command], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    return folder / "bin"
+
+
+def tallystick(binaries: Path, folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    given = {"PATH": os.defpath, "HOME": str(folder), **environment}
+    command = [str(binaries / "tallystick"), *arguments]
+    return subprocess.run(command, env=given, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_help_and_the_check_of_a_contract_need_no_extra(binaries: Path, tmp_path: Path) -> None:
+    assert "Usage" in tallystick(binaries, tmp_path, "--help").stdout
+    contract = ROOT / "docs" / "examples" / "walk" / "shop_orders.yaml"
+    checked = tallystick(binaries, tmp_path, "contract", "check", str(contract))
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_a_run_without_spark_is_one_sentence(binaries: Path, tmp_path: Path) -> None:
+    contract = ROOT / "docs" / "examples" / "walk" / "shop_orders.yaml"
+    done = tallystick(
+        binaries, tmp_path, "run", str(contract), TALLYSTICK_STORE_DSN="postgresql://nobody@127.0.0.1:1/x"
+    )
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].endswith("expected it from `pip install 'tallystick[spark]'`")
+    assert "Traceback" not in done.stderr
+
+
+def test_the_only_module_that_does_not_load_names_its_extra(binaries: Path, tmp_path: Path) -> None:
+    command = [str(binaries / "python"), "-c", IMPORT_ALL]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()
+    assert line.startswith("tallystick.metrics.export opentelemetry")
+    assert line.endswith("`pip install 'tallystick[otel]'`")
+
+
+def test_the_compiled_module_is_there(binaries: Path, tmp_path: Path) -> None:
+    command = [str(binaries / "python"), "-c", "import tallystick.kafka_log._simple_events"]
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 0
