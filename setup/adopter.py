@@ -1,7 +1,7 @@
 """A company's Airflow, as `make adopt` uses it: its DAG folder, its contract, its connections, and no checkout.
 
 The environment is built anew, without PYTHONPATH; the working folder is the company's. The shop that publishes orders
-and books them is docs/examples/walk, copied; the jars of Spark are copied as well.
+and books them is docs/examples/walk, copied; the jars of Spark are fetched by the package itself.
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ CONTRACT = "shop_orders"
 PASSED_ON = ("HOME", "LANG", "LC_ALL", "TMPDIR", "JAVA_HOME", "USER")
 MINUTES_MAX = 30
 _LAST_LINES = 12
+_DAG_FILE = """from tallystick_airflow import reconcile_dags
+
+globals().update(reconcile_dags("contracts"))
+"""
 _LOOK = """
 import importlib.util, sys, tallystick
 inside = tallystick.__file__.startswith(sys.prefix)
@@ -74,13 +78,13 @@ class Adopter:
         return str(json.loads(shown)["verdict"])
 
     def _lay_out(self) -> None:
-        """Write what a company writes itself: a DAG file, its contract, and where its jars are."""
+        """Write what a company writes itself, a DAG file and its contract, and fetch the jars."""
         dags = self.folder / "dags"
-        shutil.copytree(ROOT / "dags", dags, ignore=shutil.ignore_patterns("contracts", "__pycache__"))
-        (dags / "contracts").mkdir()
+        (dags / "contracts").mkdir(parents=True)
+        (dags / "reconcile.py").write_text(_DAG_FILE)
         shutil.copy(ROOT / "docs" / "examples" / "walk" / f"{CONTRACT}.yaml", dags / "contracts")
         shutil.copy(ROOT / "docs" / "examples" / "walk" / "shop.py", self.folder)
-        shutil.copytree(ROOT / ".jars" / "spark", self.folder / "jars")
+        self._run(self._tool("tallystick"), "jars", "fetch", str(self.folder / "jars"))
 
     def _environment(self) -> dict[str, str]:
         self.folder.mkdir(parents=True, exist_ok=True)
