@@ -6,7 +6,7 @@ the end, and a tail that has grown again since hides that from every count. Sour
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tallystick.kafka_cluster.state import BatchFingerprint, RewrittenBatch
@@ -14,7 +14,7 @@ from tallystick.kafka_log.batch_header import checksum
 from tallystick.kafka_log.fetch import Fetch, OffsetNotInLog
 from tallystick.kafka_log.header_cache import LAST_BATCHES
 from tallystick.kafka_log.log_walk import DecidedBatch, walk_batches
-from tallystick.model.cut import PartitionSnapshot, TopicSlice
+from tallystick.model.cut import Cut, PartitionSnapshot, TopicSlice, discontinuity
 from tallystick.model.offsets import OffsetRange, TopicPartition
 
 ANCHORS_MAX = LAST_BATCHES
@@ -103,6 +103,33 @@ def compare_anchors(
         for one in anchors
         if one.kafka_offset_start not in now or now[one.kafka_offset_start].content != one.content
     )
+
+
+def written_anew_and_gone(
+    previous: Cut, cut: Cut, anchors: Iterable[BatchFingerprint], now: Iterable[PartitionSnapshot]
+) -> Iterator[RewrittenBatch]:
+    """Yield each partition whose log ended below what was read when the previous cut was made, and goes on by now,
+    where retention has taken all that was kept to compare. A log that only seemed to end there would have kept it.
+
+    Where offsets expired unread too, that says as much.
+    """
+    last = {one.topic_partition: one for one in anchors}
+    for part in now:
+        anchor, before = last.get(part.topic_partition), previous.slice_of(part.topic_partition)
+        own = cut.slice_of(part.topic_partition)
+        if before is None or own is None or own.expired or discontinuity(cut, part):
+            continue
+        end, was_cut_back_to = before.offsets.kafka_offset_end, before.snapshot.high_watermark
+        is_kept = anchor is not None and anchor.kafka_offset_start >= part.log_start
+        if was_cut_back_to < end <= own.snapshot.high_watermark and not is_kept:
+            yield RewrittenBatch(
+                topic_partition=part.topic_partition,
+                kafka_offset=was_cut_back_to,
+                read_by_cut=previous.n,
+                before=f"it ended at offset {was_cut_back_to}",
+                now=f"it begins at offset {part.log_start}",
+                is_gone=True,
+            )
 
 
 def cut_off_since(read: TopicSlice, now: PartitionSnapshot, *, cut_n: int) -> BatchFingerprint:

@@ -116,7 +116,8 @@ class RewrittenBatch:
     """A batch that an earlier run read and that is not what it was. before, now: what identifies its content.
 
     unread_offsets: of a slice that is left out, since its end was written anew before the run of its cut, which is
-    read_by_cut; 0: none is.
+    read_by_cut; 0: none is. is_gone: retention has taken what came in its place; read_by_cut is then the cut that
+    saw the log end below it.
     """
 
     topic_partition: TopicPartition
@@ -125,6 +126,7 @@ class RewrittenBatch:
     before: str
     now: str
     unread_offsets: int = 0
+    is_gone: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

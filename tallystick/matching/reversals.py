@@ -39,26 +39,31 @@ def reversals_in(case: MatchGroup, *, rows_keep_sign: bool) -> Iterable[tuple[En
 
     A row that no run of this contract has judged, and that a compensation takes back, was a surplus one to another.
     Any other event that names a copy as reversed is an event like every other, and one too many itself.
+    A copy is taken back by what names it first, and then by what names a row of ours that it repeats.
     """
     copies = (*case.side(ItemSide.TOPIC), *case.side(ItemSide.LEDGER))
     free = [copy for copy in copies if copy.carried is None and copy.reverses]
-    for copy in copies:
-        if not _may_be_taken_back_now(copy):
-            continue
-        places = (copy.item_id, *_rows_of_ours_doubled_by(case, copy))
-        expected = _amounts_taking_back(copy, rows_keep_sign=rows_keep_sign)
-        reversal = next(
-            (
-                one
-                for one in free
-                if one.reverses in places and _is_beside(one, copy) and one.amount_minor in expected
-                if one.action_id or not _is_not_judged(copy)
-            ),
-            None,
-        )
-        if reversal is not None:
-            free.remove(reversal)
-            yield copy, reversal
+    surplus = [copy for copy in copies if _may_be_taken_back_now(copy)]
+    for names in (_itself, _rows_of_ours_doubled_by):  # else one that names another copy is left for it
+        for copy in tuple(surplus):
+            places, expected = names(case, copy), _amounts_taking_back(copy, rows_keep_sign=rows_keep_sign)
+            reversal = next(
+                (
+                    one
+                    for one in free
+                    if one.reverses in places and _is_beside(one, copy) and one.amount_minor in expected
+                    if one.action_id or not _is_not_judged(copy)
+                ),
+                None,
+            )
+            if reversal is not None:
+                free.remove(reversal)
+                surplus.remove(copy)
+                yield copy, reversal
+
+
+def _itself(case: MatchGroup, copy: Entry) -> tuple[str, ...]:
+    return (copy.item_id,)
 
 
 def _may_be_taken_back_now(copy: Entry) -> bool:

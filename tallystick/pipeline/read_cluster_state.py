@@ -6,6 +6,7 @@ from dataclasses import replace
 from sqlalchemy import Engine
 
 from tallystick.contract.contract import Contract
+from tallystick.kafka_cluster.batch_fingerprints import written_anew_and_gone
 from tallystick.kafka_cluster.cursor_progress import LOOK_BACK_CUTS, held_positions
 from tallystick.kafka_cluster.snapshot import LastBatches, read_clusters
 from tallystick.kafka_cluster.state import CLUSTER_STATE, ClusterState, ExecutedAction, PositionSums, RewrittenBatch
@@ -41,7 +42,11 @@ def read_cluster_state(
     held = [one.topic_partition for one in held_positions(cut)]
     return replace(
         around,
-        rewritten=(*rewritten, *around.rewritten),
+        rewritten=(
+            *rewritten,
+            *around.rewritten,
+            *written_anew_and_gone(past.previous, cut, earlier.anchors, around.partitions_after),
+        ),
         server_proofs=sides.server_proofs,
         actions=_actions(engine, sides.contract, (*past.carried, *past.surplus_items)),
         cursor_positions=read_cursor_positions(engine, sides.contract.name, held, before=cut.n, cuts=LOOK_BACK_CUTS)

@@ -846,3 +846,34 @@ def test_a_torn_transaction_stays_one_whose_leg_expired_unread_though_its_other_
     )
     assert [one for one in outstanding(played) if one == "torn_transaction"] == told
     assert ("log_expired" in doubts(played, upto=5)[4]) == bool(told)
+
+
+@pytest.mark.parametrize(
+    ("step", "told"), [("truncate", "log_rewritten"), ("wait", "log_expired")], ids=["cut back", "expired alone"]
+)
+def test_a_log_that_a_run_saw_cut_back_was_rewritten_though_what_came_in_its_place_has_expired(
+    step: str, told: str
+) -> None:
+    """Nothing is left to compare; where it ended says enough."""
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="jdbc", carrier_mode="at_most"),
+        *(("trade", 0, 7), ("pay", 0, 11), "window", (step, 5, 11), "window", ("trade", 1, 9), ("trade", 0, 6)),
+        *(("truncate", 0, 11), ("retain_all", 1, 3), "window"),
+    )
+    assert [one for one in doubts(played, upto=2)[1] if one.startswith("log_")] == [told]
+    assert outstanding(played) == []
+
+
+@pytest.mark.parametrize(
+    ("again", "told"), [("plan_and_act", []), ("wait", ["duplicate_in_ledger"])], ids=["both", "one of them"]
+)
+def test_two_rows_too_many_are_taken_back_by_two_of_which_one_names_the_row_that_a_repair_posted(
+    again: str, told: list[str]
+) -> None:
+    """Of a posted row, one written by hand and one that came late, the first two are taken back."""
+    played = play(
+        Config(legs=2, slice_by="written_xid", carrier_mode="at_least", contracts=2, posts="column"),
+        *("window", ("half_trade", 4, 11), "window", "window", ("plan_and_act", 3, 5), ("by_hand", 2, 11)),
+        *(("trade", 3, 0), "window", ("plan_and_act", 1, 6), (again, 5, 7)),
+    )
+    assert outstanding(played) == told

@@ -1,9 +1,10 @@
 """R1: offsets that an earlier run read, or that stood below the baseline or a cut, hold other records now.
 
 Evidence: a batch's bounds and checksum, kept by the run that read it, are not what the log shows; or a batch of a slice
-has a later leader epoch than its leader had when the cut was made. Nothing of such a slice is read. Not to be mistaken
-for the same batch under a later leader epoch (sent again after a clean move), for one that expired, for a topic that
-was created again (R2), nor for a compacting topic, whose cleaner writes batches anew.
+has a later leader epoch than its leader had when the cut was made. Nothing of such a slice is read. Or the log
+ended below what was read, goes on by now, and what came in its place has expired. Not to be mistaken for the same batch
+under a later leader epoch (sent again after a clean move), for one that expired, for a topic that was created again
+(R2), nor for a compacting topic, whose cleaner writes batches anew.
 """
 
 from collections.abc import Iterator
@@ -23,6 +24,9 @@ def log_rewritten(cluster: ClusterState) -> Iterator[DoubtFound]:
             yield _left_out(left_out)
             continue
         first = min(batches, key=lambda one: one.kafka_offset)
+        if first.is_gone:
+            yield _gone(first)
+            continue
         seen = f"read by run {first.read_by_cut}" if first.read_by_cut else "which stood below the baseline"
         yield DoubtFound(
             doubt=Doubt.LOG_REWRITTEN,
@@ -54,5 +58,22 @@ def _left_out(slice_end: RewrittenBatch) -> DoubtFound:
             "kafka_offset": slice_end.kafka_offset,
             "before": slice_end.before,
             "now": slice_end.now,
+        },
+    )
+
+
+def _gone(last: RewrittenBatch) -> DoubtFound:
+    part = last.topic_partition
+    return DoubtFound(
+        doubt=Doubt.LOG_REWRITTEN,
+        sentence=f"{part}: the log was cut back and grew again ({last.before} when cut {last.read_by_cut} was made, "
+        f"{last.now} now), and retention took what came in the place of what was read before anybody could read it.",
+        details={
+            "topic": part.topic,
+            "partition": part.partition,
+            "kafka_offset": last.kafka_offset,
+            "read_by_cut": last.read_by_cut,
+            "before": last.before,
+            "now": last.now,
         },
     )

@@ -22,6 +22,7 @@ from tests.simulator.oracle.what_else import (
     came_late_and_unseen,
     came_where_others_stood,
     came_where_others_stood_and_expired,
+    its_reversal_was_touched,
     moved_ahead_of_runs,
     was_cut_back,
 )
@@ -328,6 +329,8 @@ class Oracle:
         if found.break_class.startswith("phantom"):
             return self._where_others_stood(name, truth.events_of(found.match_key))
         if found.break_class.startswith("duplicate"):
+            if self.world.config.slice_by == "xmin" and its_reversal_was_touched(truth, found):
+                return "; what takes it back was touched, and no other row of it stands"
             return about_taken_back(truth, name, found)
         if found.break_class != "torn_transaction":
             return ""

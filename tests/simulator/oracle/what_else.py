@@ -29,17 +29,18 @@ def came_where_others_stood(truth: Truth, events: Iterable[EventFact]) -> bool:
 
 
 def came_where_others_stood_and_expired(world: World, name: str, events: Iterable[EventFact]) -> bool:
-    """Did one of these come so, and did retention take it before a run could look at what stands there now?"""
+    """Did one of these come so, and did retention take it before a run could look what had been cut back there?"""
     looked = [one.cut.now_utc for one in world.store.of(name).cuts]
+    cut_back = [(at, place, up_to) for at, what, place, up_to in world.truth.losses if what == "truncated"]
+    taken = [(at, place, up_to) for at, what, place, up_to in world.truth.losses if what == "retained"]
     return any(
-        what == "retained"
-        and place == one.place
-        and one.offset < up_to
-        and not any(one.written_at <= run <= at for run in looked)
+        cut_place == one.place == taken_place
+        and above <= one.offset < below
+        and cut_at <= one.written_at <= taken_at
+        and not any(cut_at <= run <= taken_at for run in looked)
         for one in events
-        if came_where_others_stood(world.truth, [one])
-        for at, what, place, up_to in world.truth.losses
-        if one.written_at <= at
+        for cut_at, cut_place, above in cut_back
+        for taken_at, taken_place, below in taken
     )
 
 
@@ -55,6 +56,13 @@ def about_taken_back(truth: Truth, contract_name: str, found: Break) -> str:
     if taken_back and (contract_name, found.match_key) in truth.written_off:
         return "; an event was written off and is taken back"
     return ""
+
+
+def its_reversal_was_touched(truth: Truth, found: Break) -> bool:
+    """Of a duplicate: was a row that takes another one back updated, while no row stands that is not taken back?"""
+    rows = truth.rows_of(found.match_key)
+    left = [row for row in rows if row.stands and not row.nets and not row.taken_back_at]
+    return not left and any(row.nets and row.touched for row in rows)
 
 
 def moved_ahead_of_runs(world: World, name: str, found: Break) -> str:

@@ -11,10 +11,12 @@ from tallystick.kafka_cluster.batch_fingerprints import (
     find_rewritten,
     newest_anchors,
     read_anchors,
+    written_anew_and_gone,
 )
 from tallystick.kafka_cluster.state import BatchFingerprint, RewrittenBatch
 from tallystick.kafka_log.batch_header import Marker
-from tests.unit.builders import PART, offsets, partition_at, slice_of
+from tallystick.model.cut import PartitionSnapshot
+from tests.unit.builders import PART, cut_of, offsets, partition_at, slice_of
 from tests.unit.synthetic_log import SyntheticLog
 
 
@@ -131,3 +133,27 @@ def test_whatever_stands_where_a_log_was_cut_off_once_it_had_been_read_is_someth
     (differs,) = compare_anchors([gone], [replace(gone, crc32c=0)])
     assert differs.before == "offsets 4 to 6 (cut off since)"
     assert find_rewritten(READ.fetch, [gone], log_start=6) == ()
+
+
+NOW = partition_at(log_start=6, high_watermark=9)
+
+
+@pytest.mark.parametrize(
+    ("now", "ended_at", "expired", "is_told"),
+    [
+        pytest.param(NOW, 2, 0, True, id="cut back, grown, and gone"),
+        pytest.param(replace(NOW, leader_epoch=9), 6, 0, False, id="a clean move, and gone"),
+        pytest.param(replace(NOW, log_start=4), 2, 0, False, id="the last one is there to compare"),
+        pytest.param(replace(NOW, topic_id="another"), 2, 0, False, id="another topic"),
+        pytest.param(replace(NOW, high_watermark=5), 2, 0, False, id="a log that ends below: truncated"),
+        pytest.param(NOW, 2, 3, False, id="offsets expired unread: that is told"),
+        pytest.param(replace(NOW, partition=1), 2, 0, False, id="another partition"),
+    ],
+)
+def test_a_log_that_a_cut_saw_cut_back_and_that_grew_again_is_told_though_all_of_that_expired(
+    now: PartitionSnapshot, ended_at: int, expired: int, is_told: bool
+) -> None:
+    before = replace(slice_of(0, 6), snapshot=partition_at(high_watermark=ended_at))
+    previous, cut = cut_of(before, n=1), cut_of(replace(slice_of(6, 9, expired=expired), snapshot=NOW))
+    found = list(written_anew_and_gone(previous, cut, KNOWN, [now]))
+    assert [(one.kafka_offset, one.read_by_cut, one.is_gone) for one in found] == ([(2, 1, True)] if is_told else [])

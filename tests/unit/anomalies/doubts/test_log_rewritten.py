@@ -76,3 +76,20 @@ def test_a_batch_that_no_run_has_read_is_said_to_have_stood_below_the_baseline()
     odd = RewrittenBatch(topic_partition=PART, kafka_offset=7, read_by_cut=0, before="one", now="another")
     (found,) = log_doubts_of(evidence_of(cluster=ClusterState(rewritten=(odd,))))
     assert "from offset 7 on (which stood below the baseline): one before, another now." in found.sentence
+
+
+def test_a_log_that_was_cut_back_grew_again_and_expired_is_told_by_where_it_ended() -> None:
+    gone = RewrittenBatch(
+        topic_partition=PART,
+        kafka_offset=4,
+        read_by_cut=3,
+        before="it ended at offset 4",
+        now="it begins at offset 9",
+        is_gone=True,
+    )
+    (found,) = log_doubts_of(evidence_of(cluster=ClusterState(rewritten=(gone,))))
+    assert (found.doubt, found.details["kafka_offset"]) == (Doubt.LOG_REWRITTEN, 4)
+    assert found.sentence == (
+        "billing.payouts[0]: the log was cut back and grew again (it ended at offset 4 when cut 3 was made, it begins "
+        "at offset 9 now), and retention took what came in the place of what was read before anybody could read it."
+    )
