@@ -76,9 +76,9 @@ KNOWN: tuple[Known, ...] = (
     ),
     Known(
         "by xmin a duplicate, where a compensation's row was updated and the row beside the two had been deleted",
-        "What an earlier run has netted is closed, and a row that is touched is read anew. Beside a row that stands the "
-        "two are known for what they are (reversals.taken_back_elsewhere); where none stands, the row that is taken "
-        "back may be the only one that its event ever had. A run would have to read the items that it has closed.",
+        "What an earlier run has netted is closed, and a row that is touched is read anew. Beside a row that stands "
+        "the two are known for what they are (reversals.taken_back_elsewhere); where none stands, the row that is "
+        "taken back may be the only one that its event ever had. A run would have to read the items it has closed.",
         lambda found: "was touched, and no other row of it stands" in found.sentence,
     ),
 )
