@@ -1,15 +1,16 @@
 """Child processes that never outlive the lab.
 
 Every child is the leader of a process group of its own, so a Ctrl-C in the terminal reaches only the lab, which then
-stops its children in order. Where the lab itself is killed, the kernel signals the children (PR_SET_PDEATHSIG, Linux).
+stops its children in order. Where the lab itself is killed, the kernel signals the children (PR_SET_PDEATHSIG, Linux):
+`setpriv` of util-linux asks for that. Python between fork and exec would run the fork handlers of each library that is
+loaded, and gRPC's can wait for ever for a thread that the child does not have.
 """
 
-import ctypes
 import os
+import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,8 +22,8 @@ from typing import IO, Any
 import psutil
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+_SETPRIV = shutil.which("setpriv")
+"""Not there on macOS, where children outlive a lab that is killed."""
 
 # The kernel sends the death signal when the *thread* that forked ends, so all children are forked by one thread that
 # lives as long as the process.
@@ -49,7 +50,6 @@ def spawn(
     What it writes to stderr, and to stdout unless `stdout` is given, is appended to the file `log`, or dropped without
     one. With `account`, the child runs as that system user.
     """
-    parent_pid = os.getpid()
     settings: dict[str, Any] = {}
     if account is not None:
         settings = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
@@ -57,14 +57,13 @@ def spawn(
     def start() -> subprocess.Popen[bytes]:
         with open(log or os.devnull, "ab") as output:
             return subprocess.Popen(
-                list(argv),
+                [*_dying_with_parent(death_signal), *argv],
                 stdin=stdin,
                 stdout=output if stdout is None else stdout,
                 stderr=output,
                 env=dict(environment) if environment is not None else None,
                 cwd=cwd,
                 start_new_session=True,
-                preexec_fn=lambda: _die_with_parent(parent_pid, death_signal),
                 **settings,
             )
 
@@ -137,9 +136,5 @@ def port_answers(port: int) -> bool:
         return False
 
 
-def _die_with_parent(parent_pid: int, death_signal: signal.Signals) -> None:
-    """Runs in the child between fork and exec."""
-    if _LIBC is not None:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, int(death_signal), 0, 0, 0)
-        if os.getppid() != parent_pid:  # the lab died before prctl
-            os._exit(1)
+def _dying_with_parent(death_signal: signal.Signals) -> tuple[str, ...]:
+    return (_SETPRIV, "--pdeathsig", death_signal.name.removeprefix("SIG"), "--") if _SETPRIV else ()
