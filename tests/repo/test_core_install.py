@@ -1,6 +1,7 @@
 """The core alone, in an empty environment on the newest Python of this machine: it works, and names what it lacks."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -25,12 +26,15 @@ for module in pkgutil.walk_packages(tallystick.__path__, "tallystick."):
 
 @pytest.fixture(scope="module")
 def binaries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with the package and none of its extras."""
+    """An environment with the package and none of its extras, built from a copy: a build leaves its marks behind."""
     newest = [*find_pythons().values()][-1]
-    folder = tmp_path_factory.mktemp("core") / "venv"
+    place = tmp_path_factory.mktemp("core")
+    folder, copy = place / "venv", place / "source"
+    marks = shutil.ignore_patterns(".*", "build", "*.egg-info", "__pycache__", "*.so")
+    shutil.copytree(ROOT, copy, ignore=marks)
     for command in (
         ["venv", "--python", str(newest), str(folder)],
-        ["pip", "install", "--python", str(folder), str(ROOT)],
+        ["pip", "install", "--python", str(folder), str(copy)],
     ):
         done = subprocess.run([UV, "--quiet", *command], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
