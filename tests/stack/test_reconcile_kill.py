@@ -9,8 +9,8 @@ import subprocess
 import sys
 import threading
 import uuid
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,7 @@ from tallystick.model.cut import Cut
 from tallystick.model.run_result import RunResult
 from tallystick.model.verdict import Verdict
 from tallystick.spark.spark_job import submit_argv
+from tallystick.spark.spark_server import start_server, stop_server
 from tallystick.store.runs.cut_store import open_cut
 from tallystick.store.runs.run_store import read_run
 from tallystick_spark import reconcile_app
@@ -54,38 +55,44 @@ STEPS = ("claimed", "scanning", "scanned", "census_taken", "investigated", "judg
 STEP_SECONDS_MAX = 240
 """A JVM starts slowly where tests share two cores."""
 
+NOWHERE: Mapping[str, str] = {}
+
 CHANGES_BY_ATTEMPT = ("attempt", "recorded_at", "alert_id", "key_index")
 """An index of keys is named by its attempt, and the seed of its hashes is drawn by the first one."""
 
 
 class Attempt:
-    """The app in a real spark-submit: a JVM, which is our child, and the Python driver, which is the JVM's."""
+    """The app in a process of its own, which is our child: a client of a Spark that stays, where `remote` names one,
+    or else a real spark-submit: a JVM, and the Python driver, which is the JVM's child.
+    """
 
     def __init__(
-        self, books: LiveBooks, cut: Cut, log: Path, *, master: str = "local[2]", reread: bool = False
+        self,
+        books: LiveBooks,
+        cut: Cut,
+        log: Path,
+        *,
+        remote: Mapping[str, str] = NOWHERE,
+        master: str = "local[2]",
+        reread: bool = False,
     ) -> None:
-        settings = {name: value for name, value in SPARK_SETTINGS.items() if name != "spark.jars"}
         environment = {
             **os.environ,  # new_books has put the connections there
+            **spark_environment(master),
+            **remote,
             "TALLYSTICK_STORE_DSN": _store_dsn(books),
-            "TALLYSTICK_JARS_DIR": str(process.REPOSITORY / ".jars" / "spark"),
-            "TALLYSTICK_SPARK_MASTER": master,
-            "TALLYSTICK_SPARK_CONF": json.dumps(settings),
-            "PYSPARK_PYTHON": sys.executable,
-            "PYSPARK_DRIVER_PYTHON": sys.executable,
-            "SPARK_LOCAL_IP": "127.0.0.1",
         }
         argv = submit_argv([(books.contract_file, cut.n)], reread=reread, environment=environment)
         self.log = log
-        self.jvm = process.spawn(argv, log=log, stdout=subprocess.PIPE, environment=environment)
+        self.child = process.spawn(argv, log=log, stdout=subprocess.PIPE, environment=environment)
 
     def wait_for(self, step: str) -> dict[str, Any]:
         """Read what it reports until it reaches the step."""
         timer = threading.Timer(STEP_SECONDS_MAX, self.end)
         timer.start()
         try:
-            assert self.jvm.stdout is not None
-            for line in self.jvm.stdout:
+            assert self.child.stdout is not None
+            for line in self.child.stdout:
                 if line.startswith(b'{"step": '):
                     report: dict[str, Any] = json.loads(line)
                     if report["step"] == step:
@@ -94,26 +101,49 @@ class Attempt:
             timer.cancel()
         raise AssertionError(f"it ended before {step}: {self.log.read_text(errors='replace')[-3000:]}")
 
-    @property
-    def driver(self) -> psutil.Process:
-        """The Python process that runs the application; the JVM's other one serves Spark's Python workers."""
-        children = psutil.Process(self.jvm.pid).children()
-        (driver,) = (child for child in children if "python" in child.name() and child.cmdline()[1:2] != ["-m"])
-        return driver
+    def kill(self) -> None:
+        """Kill our child. A driver outlives its JVM by no more than the kernel's signal."""
+        drivers = self._drivers()
+        self.child.kill()
+        assert self.child.wait() != 0
+        psutil.wait_procs(drivers, timeout=STEP_SECONDS_MAX)
 
     def kill_driver(self) -> None:
-        self.driver.kill()
-        assert self.jvm.wait(STEP_SECONDS_MAX) != 0
-
-    def kill_jvm(self) -> None:
-        """The driver outlives its JVM by no more than the kernel's signal."""
-        driver = self.driver
-        self.jvm.kill()
-        self.jvm.wait()
-        driver.wait(STEP_SECONDS_MAX)
+        """Kill the driver of a spark-submit; its JVM ends by itself."""
+        (driver,) = self._drivers()
+        driver.kill()
+        assert self.child.wait(STEP_SECONDS_MAX) != 0
 
     def end(self) -> None:
-        process.kill_tree(self.jvm)
+        process.kill_tree(self.child)
+
+    def _drivers(self) -> list[psutil.Process]:
+        """Give the JVM's Python process that runs the application; its other one serves Spark's Python workers."""
+        children = psutil.Process(self.child.pid).children()
+        return [child for child in children if "python" in child.name() and child.cmdline()[1:2] != ["-m"]]
+
+
+def spark_environment(master: str) -> dict[str, str]:
+    settings = {name: value for name, value in SPARK_SETTINGS.items() if name != "spark.jars"}
+    return {
+        "TALLYSTICK_JARS_DIR": str(process.REPOSITORY / ".jars" / "spark"),
+        "TALLYSTICK_SPARK_MASTER": master,
+        "TALLYSTICK_SPARK_CONF": json.dumps(settings),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+
+
+@pytest.fixture(scope="module")
+def warm_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """A Spark Connect server; gives the environment of its clients."""
+    folder = tmp_path_factory.mktemp("spark")
+    server = start_server(folder, environment={**os.environ, **spark_environment("local[2]")})
+    try:
+        yield server.for_clients()
+    finally:
+        stop_server(folder)
 
 
 @contextmanager
@@ -152,8 +182,8 @@ def twins(new_books: NewBooks, spark: SparkSession) -> Iterator[Twins]:
         books.post(invoice("unposted"))
         books.both(payment("torn"))
         cut = books.take_cut()
-        with copy_of_store(books) as driver_killed, copy_of_store(books) as jvm_killed:
-            yield Twins(books, (driver_killed, jvm_killed), cut)
+        with copy_of_store(books) as client_killed, copy_of_store(books) as submitted_killed:
+            yield Twins(books, (client_killed, submitted_killed), cut)
 
 
 def without_index(result: RunResult) -> RunResult:
@@ -161,10 +191,18 @@ def without_index(result: RunResult) -> RunResult:
     return replace(result, key_index=None)
 
 
+SUBMITTED: Mapping[str, Callable[[Attempt], None]] = {
+    "scanning": Attempt.kill,
+    "investigated": Attempt.kill_driver,
+    "committing": Attempt.kill,
+}
+"""What is killed of a spark-submit, and at which step; a client of a Spark that stays is killed at every one."""
+
+
 def test_killed_at_any_step_it_stores_nothing_and_the_next_attempt_stores_what_its_twin_did(
-    twins: Twins, tmp_path: Path
+    twins: Twins, warm_spark: Mapping[str, str], tmp_path: Path
 ) -> None:
-    """Two attempts run beside each other, in a store each: one loses its driver at each step, the other its JVM.
+    """Two attempts run beside each other, in a store each: a client of a Spark that stays, and a spark-submit.
 
     A lock on the open items keeps them from getting past their commit, so that none is killed too late.
     """
@@ -172,46 +210,50 @@ def test_killed_at_any_step_it_stores_nothing_and_the_next_attempt_stores_what_i
     assert twins.untouched.judge(cut).result.verdict is Verdict.BROKEN
     before = twins.contents(one)
     for step in STEPS:
-        with (
-            closing(_lock_open_items(one)),
-            closing(_lock_open_items(other)),
-            attempt(one, cut, tmp_path) as first,
-            attempt(other, cut, tmp_path) as second,
-        ):
-            for running, books in ((first, one), (second, other)):
+        killed = [one, other] if step in SUBMITTED else [one]
+        with ExitStack() as opened:
+            for books in killed:
+                opened.enter_context(closing(_lock_open_items(books)))
+            client = opened.enter_context(attempt(one, cut, tmp_path, remote=warm_spark))
+            submitted = opened.enter_context(attempt(other, cut, tmp_path)) if step in SUBMITTED else None
+            for running, books in zip((client, submitted), killed, strict=False):
+                assert running is not None
                 running.wait_for(step)
                 if step == "committing":
                     wait_until(partial(_is_committing, books), what="a commit that has begun")
-            first.kill_driver()
-            second.kill_jvm()
-        for books in twins.killed:
+            client.kill()
+            if submitted is not None:
+                SUBMITTED[step](submitted)
+        for books in killed:
             books.store.dispose()  # the test's own session
             wait_until(partial(_has_no_session, books), what="the server to drop the killed sessions")
             assert read_run(books.store, cut.contract, cut.n) is None, step
             assert open_cut(books.store, cut.contract) == cut, step
             assert twins.contents(books) == before, step
 
-    with attempt(one, cut, tmp_path) as first, attempt(other, cut, tmp_path) as second:
-        for running, books in ((first, one), (second, other)):
+    with attempt(one, cut, tmp_path, remote=warm_spark) as first, attempt(other, cut, tmp_path) as second:
+        for running, books, killed_attempts in ((first, one, len(STEPS)), (second, other, len(SUBMITTED))):
             committed = running.wait_for("committed")
             running.end()  # killed too late to matter
             stored = books.stored_run(cut)
             assert (committed["verdict"], committed["digest"]) == (stored.result.verdict, stored.result.digest)
             assert without_index(stored.result) == without_index(twins.untouched.stored_run(cut).result)
-            assert stored.attempt == len(STEPS) + 1
+            assert stored.attempt == killed_attempts + 1
             assert twins.contents(books) == twins.contents(twins.untouched) != before
 
 
-def test_an_attempt_after_the_commit_and_a_reread_on_one_core_change_nothing(twins: Twins, tmp_path: Path) -> None:
+def test_an_attempt_after_the_commit_and_a_reread_on_one_core_change_nothing(
+    twins: Twins, warm_spark: Mapping[str, str], tmp_path: Path
+) -> None:
     books, cut = twins.untouched, twins.cut
     before, digest = table_contents(books.store), books.stored_run(cut).result.digest
     with (
-        attempt(books, cut, tmp_path) as again,
+        attempt(books, cut, tmp_path, remote=warm_spark) as again,
         attempt(books, cut, tmp_path, master="local[1]", reread=True) as reread,
     ):
         assert again.wait_for("already_judged")["digest"] == digest
         assert reread.wait_for("reread") == {"step": "reread", "verdict": "BROKEN", "digest": digest, "same": True}
-        assert (again.jvm.wait(STEP_SECONDS_MAX), reread.jvm.wait(STEP_SECONDS_MAX)) == (0, 0)
+        assert (again.child.wait(STEP_SECONDS_MAX), reread.child.wait(STEP_SECONDS_MAX)) == (0, 0)
     assert table_contents(books.store) == before
 
 
