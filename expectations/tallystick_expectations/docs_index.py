@@ -5,7 +5,8 @@ every result again for each run.
 """
 
 from collections import defaultdict
-from pathlib import Path
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
 from jinja2 import Environment
@@ -26,12 +27,16 @@ _PAGE = Environment(autoescape=True).from_string(
 )
 
 
-def write_index(pages: Path) -> None:
-    """Write `index.html` into the folder of the pages, the newest run first."""
+_OF_A_RUN = "validations/*/*/*/*.html"
+
+
+def write_index(pages: Path, *, also: Iterable[str] = ()) -> None:
+    """Write `index.html` into the folder of the pages, the newest run first. also: pages that lie elsewhere."""
     runs: dict[str, dict[str, str]] = defaultdict(dict)
-    for path in sorted(pages.glob("validations/*/*/*/*.html")):
-        _, suite, run, *_ = path.relative_to(pages).parts
-        runs[run][suite] = quote(str(path.relative_to(pages)))
+    here = (str(path.relative_to(pages)) for path in pages.glob(_OF_A_RUN))
+    for name in sorted({*here, *(name for name in also if PurePosixPath(name).match(_OF_A_RUN))}):
+        _, suite, run, *_ = PurePosixPath(name).parts
+        runs[run][suite] = quote(name)
     newest_first = sorted(runs, key=_number, reverse=True)
     text = _PAGE.render(runs=[(run, sorted(runs[run].items())) for run in newest_first])
     unfinished = pages / "index.html.new"

@@ -25,10 +25,11 @@ from great_expectations.core.run_identifier import RunIdentifier
 from great_expectations.data_context.types.resource_identifiers import ValidationResultIdentifier
 from great_expectations.expectations.expectation import Expectation
 
-from tallystick.host.private_files import narrow, private_folder
+from tallystick.host.artifacts import Place
 from tallystick.model.run_result import WindowSummary
 from tallystick.model.stored_run import ExpectationNotMet, ExpectationsOutcome, NotEvaluated, StoredRun, unevaluated
 from tallystick.text.plain import escape_untrusted
+from tallystick_expectations.docs_pages import docs_pages
 from tallystick_expectations.evaluation import open_context, write_pages
 from tallystick_expectations.own_answers import Answer, answer_of
 from tallystick_expectations.own_tables import ROWS_ARE_CALLED, own_tables
@@ -41,20 +42,22 @@ class SuitesUnfit(ValueError):
     """The module gives nothing that can be evaluated. The message says what was got and what was expected."""
 
 
-def evaluate_own_suites(run: StoredRun, module: str, artifacts: Path) -> ExpectationsOutcome:
+def evaluate_own_suites(run: StoredRun, module: str, artifacts: Place) -> ExpectationsOutcome:
     """Evaluate the suites of a module, and write their Data Docs beside those of Tallystick.
 
     An exception of the module, or of Great Expectations over it, is part of the outcome.
+    Raises ArtifactsUnreachable.
     """
     summary = run.result.summary
     if summary is None:
         why = "the run read nothing of the window, or is older than the figures of both sides"
         return unevaluated(module, what=module, why=why)
-    try:
-        suites = load_suites(module)
-        return _evaluate_all(run, module, suites, summary, artifacts)
-    except (Exception, SystemExit) as error:  # their code, and what Great Expectations makes of it
-        return unevaluated(module, what=module, why=_told(error))
+    with docs_pages(artifacts, run.result.contract) as pages:
+        try:
+            suites = load_suites(module)
+            return _evaluate_all(run, module, suites, summary, pages)
+        except (Exception, SystemExit) as error:  # their code, and what Great Expectations makes of it
+            return unevaluated(module, what=module, why=_told(error))
 
 
 def load_suites(module: str) -> Mapping[str, gx.ExpectationSuite]:
@@ -106,9 +109,8 @@ def _evaluate_all(
     module: str,
     suites: Mapping[str, gx.ExpectationSuite],
     summary: WindowSummary,
-    artifacts: Path,
+    pages: Path,
 ) -> ExpectationsOutcome:
-    pages = private_folder(artifacts / "data_docs" / run.result.contract, below=artifacts)
     context = open_context(pages)
     source = context.data_sources.add_pandas("window_figures")
     run_id = RunIdentifier(run_name=f"cut {run.result.cut_n}", run_time=run.recorded_at)
@@ -124,7 +126,6 @@ def _evaluate_all(
             answers += found
             written.append(identifier)
     write_pages(context, [identifier.expectation_suite_identifier.name for identifier in written], written, pages)
-    narrow(pages)
     return ExpectationsOutcome(
         module=module,
         met=sum(one is None for one in answers),

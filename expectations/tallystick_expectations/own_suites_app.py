@@ -10,8 +10,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tallystick.connections.connections import artifacts_folder, store_dsn
+from tallystick.connections.connections import store_dsn
 from tallystick.contract.contract import load_contract
+from tallystick.host.artifacts import artifacts_place
 from tallystick.pipeline.local_run import stored_run
 from tallystick.pipeline.own_expectations import are_due
 from tallystick.store.engine import open_store
@@ -31,7 +32,7 @@ def main(argv: Sequence[str]) -> None:
     run = stored_run(engine, contract.name, arguments.cut)
     if contract.expectations is None or not are_due(contract, run):
         return
-    outcome = evaluate_own_suites(run, contract.expectations, artifacts_folder())
+    outcome = evaluate_own_suites(run, contract.expectations, artifacts_place())
     print(printed_text(outcome_text(store_outcome(engine, contract, run, outcome))))
 
 

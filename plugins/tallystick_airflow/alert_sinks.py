@@ -1,15 +1,17 @@
 """The sinks of a contract's alerts, by Airflow's connections, and the links that are sent with them."""
 
 from collections.abc import Collection
+from logging import getLogger
 from typing import TYPE_CHECKING
 
 from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowFailException
 
 from tallystick.alerting.sinks.connection import SinkConnection
-from tallystick.connections.connections import artifacts_folder, runbook_links
+from tallystick.connections.connections import runbook_links
 from tallystick.contract.contract import Contract
-from tallystick_airflow.connections import get_connection, sink_connection
+from tallystick.host.artifacts import ArtifactsRefused, Place
+from tallystick_airflow.connections import get_connection, read_artifacts_place, sink_connection
 from tallystick_airflow.hooks.refusal import ConnectionRefused
 
 if TYPE_CHECKING:
@@ -19,13 +21,25 @@ if TYPE_CHECKING:
     from tallystick.pipeline.deliver_alerts import DeliverySummary
 
 
+log = getLogger(__name__)
+
+
 def read_sinks(contract: Contract) -> "tuple[Sink, ...]":
     """Read the connections of a contract's sinks. One that is missing or unfit fails when it is sent to, alone."""
     from tallystick.alerting.sinks.registry import sinks_for  # httpx, Apprise: not while parsing
 
     named = ((sink.connection, sink.kind) for sink in contract.alert.sinks if sink.connection)
     connections = {connection_id: _read(connection_id, kind) for connection_id, kind in named}
-    return sinks_for(contract, connections=connections, artifacts_folder=artifacts_folder())
+    return sinks_for(contract, connections=connections, artifacts=_place())
+
+
+def _place() -> Place | None:
+    """Return the place that sinks of kind file write to; None where it is refused, so that only these fail."""
+    try:
+        return read_artifacts_place()
+    except ArtifactsRefused as refused:
+        log.warning("%s", refused)
+        return None
 
 
 def deliver(

@@ -5,6 +5,7 @@ or, worse, elsewhere: a Spark connection that is missing silently becomes YARN i
 """
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
@@ -28,6 +29,7 @@ from tallystick.connections.connections import (
 )
 from tallystick.contract.contract import Contract
 from tallystick.contract.ledger import LedgerSection
+from tallystick.host.artifacts import CONNECTION_VARIABLE, ArtifactsRefused, Place, artifacts_place
 from tallystick_airflow.hooks.database_address import OURS as JDBC_EXTRAS
 from tallystick_airflow.hooks.database_address import (
     POSTGRES_TYPES,
@@ -41,6 +43,14 @@ from tallystick_airflow.hooks.refusal import ConnectionRefused
 STORE_CONNECTION = "tallystick_store"
 SPARK_CONNECTION = "spark_default"
 _KUBERNETES = "apache-airflow-providers-cncf-kubernetes"
+_AWS_EXTRAS = {
+    "aws_session_token": "session_token",
+    "endpoint_url": "endpoint_override",
+    "external_id": "external_id",
+    "region_name": "region",
+    "role_arn": "role_arn",
+}
+"""Extra of a connection of Airflow's provider of Amazon, to the keyword of pyarrow's S3FileSystem."""
 
 
 class SparkWay(StrEnum):
@@ -100,7 +110,40 @@ def read_spark_environment(contract: Contract, store_conn_id: str = STORE_CONNEC
         environment_variable(contract.kafka.connection): json.dumps(dict(connections.kafka.settings)),
         environment_variable(contract.ledger.connection): connections.ledger_dsn,
         "TALLYSTICK_STORE_DSN": read_store_dsn(store_conn_id),
+        **read_artifacts_account(),
     }
+
+
+def read_artifacts_place() -> Place:
+    """Return the place of artifacts, with the account of its connection. Raises ArtifactsRefused."""
+    try:
+        return artifacts_place({**os.environ, **read_artifacts_account()})
+    except ConnectionRefused as refused:
+        raise ArtifactsRefused(str(refused)) from None
+
+
+def read_artifacts_account() -> dict[str, str]:
+    """Return the variable that has the account for the store of artifacts; none where no connection is named.
+
+    Of a connection of type aws the fields that Airflow's own hook reads; of another one the extra, as keywords of
+    pyarrow's file system. Raises ConnectionRefused.
+    """
+    connection_id = os.environ.get(CONNECTION_VARIABLE)
+    if not connection_id:
+        return {}
+    connection = get_connection(connection_id)
+    options = given(connection.extra_dejson)
+    if connection.conn_type == "aws":
+        unknown = sorted(set(options) - set(_AWS_EXTRAS))
+        if unknown:
+            raise ConnectionRefused(
+                f"connection {connection_id}: the extra has {', '.join(unknown)}; expected at most "
+                f"{', '.join(_AWS_EXTRAS)}"
+            )
+        options = {_AWS_EXTRAS[name]: value for name, value in options.items()}
+        account = {"access_key": connection.login, "secret_key": connection.password}
+        options |= {name: value for name, value in account.items() if value}
+    return {environment_variable(connection_id): json.dumps(options)}
 
 
 def check_spark_connection(connection_id: str) -> SparkWay:

@@ -16,7 +16,6 @@ import argparse
 import ctypes
 import json
 import os
-import shutil
 import signal
 import sys
 import time
@@ -34,13 +33,13 @@ from tallystick.alerting.policy import alerts_for
 from tallystick.connections.connections import (
     Connections,
     KafkaSettings,
-    artifacts_folder,
     connections_from_environment,
     store_dsn,
 )
 from tallystick.contract.change import refuse_other_books
 from tallystick.contract.contract import Contract, load_contract
 from tallystick.documents.breaks_parquet import breaks_file
+from tallystick.host.artifacts import ArtifactsUnreachable, Copies, Place, artifacts_place, copies_of, delete_folder
 from tallystick.host.gc_tuning import relaxed_gc
 from tallystick.host.private_files import private_folder
 from tallystick.judging.canaries import missed_canaries
@@ -170,7 +169,7 @@ def judge_stored(
     elif reread and stored.result.digest != DIGEST:
         reread_cut(engine, contract, connections, stored.cut, stored.result)
     else:
-        with breaks_file(stored.result, _made_under(engine, contract, cut_n), artifacts_folder()):
+        with breaks_file(stored.result, _made_under(engine, contract, cut_n), artifacts_place()):
             pass
         announce("already_judged", verdict=stored.result.verdict, digest=stored.result.digest)
 
@@ -197,40 +196,55 @@ def run_cut(engine: Engine, contract: Contract, connections: Connections, cut: C
     refuse_other_books(read_contract(engine, contract.name, cut.n), contract)
     attempt = claim_attempt(engine, contract.name, cut.n)
     announce("claimed", contract=contract.name, cut=cut.n, attempt=attempt)
-    artifacts = artifacts_folder()
-    index_to = IndexPlan(
-        folder=index_folder(artifacts, contract.name, cut.n, attempt=attempt),
-        seed=key_index_seed_before(engine, contract.name, cut.n) or new_seed(),
-    )
-    shutil.rmtree(index_to.folder, ignore_errors=True)  # a store that was put back gives attempts' numbers out again
-    private_folder(index_to.folder, below=artifacts)
-    judged, heads = judge_cut(engine, contract, connections, cut, stored_look_ups=None, index_to=index_to)
-    indexed = with_index_of_keys(contract, judged, artifacts, index_to)
+    artifacts = artifacts_place()
+    with copies_of(artifacts) as copies:
+        index_to = IndexPlan(
+            folder=index_folder(artifacts, contract.name, cut.n, attempt=attempt),
+            seed=key_index_seed_before(engine, contract.name, cut.n) or new_seed(),
+            copies=copies,
+        )
+        delete_folder(index_to.folder)  # a store that was put back gives attempts' numbers out again
+        if isinstance(artifacts, Path) and isinstance(index_to.folder, Path):
+            private_folder(index_to.folder, below=artifacts)
+        judged, heads = judge_cut(engine, contract, connections, cut, stored_look_ups=None, index_to=index_to)
+        indexed = with_index_of_keys(contract, judged, copies, index_to)
     result = with_logs_around(contract, connections.kafka, indexed, heads)
     announce("judged", verdict=result.verdict, breaks=len(result.breaks), doubts=[d.doubt for d in result.doubts])
     outstanding = outstanding_classes(engine, contract.name, after=result)
     alerts = alerts_for(contract, result, cut=cut, firing=firing_alerts(engine, contract.name), outstanding=outstanding)
     announce("committing")
-    with breaks_file(result, _made_under(engine, contract, cut.n), artifacts):
-        commit_run(engine, result, attempt=attempt, alerts=alerts)
-        announce("committed", verdict=result.verdict, digest=result.digest)
-    if result.key_index is not None:
-        stands = read_run_head(engine, contract.name, cut.n)
-        assert stands is not None
-        # Another attempt may have stored the same verdict before: the index that it names is the one to keep.
-        kept_from = result.key_index.kept_from
-        forgotten = delete_expired(artifacts, contract.name, cut.n, attempt=stands.attempt, kept_from=kept_from)
-        announce("index_kept", size_bytes=result.key_index.size_bytes, forgotten_cuts=forgotten)
+    try:
+        with breaks_file(result, _made_under(engine, contract, cut.n), artifacts):
+            commit_run(engine, result, attempt=attempt, alerts=alerts)
+            announce("committed", verdict=result.verdict, digest=result.digest)
+        _delete_expired(engine, result, artifacts)
+    except ArtifactsUnreachable as error:  # the verdict is stored; what is missing here, the report writes
+        announce("artifacts_owed", why=str(error))
 
 
-def with_index_of_keys(contract: Contract, result: RunResult, artifacts: Path, written: IndexPlan) -> RunResult:
-    """Return the same result, which names the index that was written for it. Raises IndexIncomplete."""
+def _delete_expired(engine: Engine, result: RunResult, artifacts: Place) -> None:
+    """Delete the indexes that no later run reads. Raises ArtifactsUnreachable; the next run deletes what stays then."""
+    if result.key_index is None:
+        return
+    stands = read_run_head(engine, result.contract, result.cut_n)
+    assert stands is not None
+    # Another attempt may have stored the same verdict before: the index that it names is the one to keep.
+    kept_from = result.key_index.kept_from
+    forgotten = delete_expired(artifacts, result.contract, result.cut_n, attempt=stands.attempt, kept_from=kept_from)
+    announce("index_kept", size_bytes=result.key_index.size_bytes, forgotten_cuts=forgotten)
+
+
+def with_index_of_keys(contract: Contract, result: RunResult, copies: Copies, written: IndexPlan) -> RunResult:
+    """Return the same result, which names the index that was written for it.
+
+    Raises IndexIncomplete, ArtifactsUnreachable.
+    """
     of_inputs = bool(contract.input_topics)
-    copies = result.figures.topic_rows + (result.figures.ledger_rows if of_inputs else 0)
+    count = result.figures.topic_rows + (result.figures.ledger_rows if of_inputs else 0)
     kept_from = first_kept(result.cut_n, windows=contract.ledger.index_windows)
     seed = None if of_inputs else written.seed
     return replace(
-        result, key_index=commit_index(artifacts, written.folder, copies=copies, kept_from=kept_from, seed=seed)
+        result, key_index=commit_index(copies.folder, written.written(), copies=count, kept_from=kept_from, seed=seed)
     )
 
 
@@ -296,7 +310,8 @@ def judge_cut(
             keys_to_include |= set(stored_look_ups.by_key)
         else:
             keys_to_include |= set(keys_as_old_as_the_books(sides.ledger, cut, past))
-            indexes = open_indexes(engine, contract, cut, artifacts_folder())
+            assert index_to is not None and index_to.copies is not None  # where no look-ups are stored, it is asked for
+            indexes = open_indexes(engine, contract, cut, index_to.copies)
         scan, counted = scan_cut(
             engine,
             CutToScan(contract=contract, connections=connections, cut=cut, previous=past.previous),

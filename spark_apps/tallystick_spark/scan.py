@@ -20,6 +20,7 @@ from tallystick.anomalies.notices.timestamp_skew import possible_ms
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import EventFields
+from tallystick.host.artifacts import Place
 from tallystick.host.extras import require
 from tallystick.judging.canaries import canary_events, canary_rows
 from tallystick.kafka_log.offset_census import OnProgress
@@ -150,6 +151,13 @@ class CutToScan:
         return self.contract.direction if self.contract.ledger.columns.written_at else None
 
 
+def _places_of(indexes: ReadableIndexes | None, index_to: IndexPlan | None) -> tuple[Place, ...]:
+    """Return where executors find the files of earlier indexes: the driver's copies are on its own disk."""
+    paths = indexes.paths if indexes else ()
+    copies = index_to.copies if index_to else None
+    return tuple(copies.origin_of(path) for path in paths) if copies else paths
+
+
 def scan_cut(
     engine: Engine,
     asked: CutToScan,
@@ -184,10 +192,11 @@ def scan_cut(
                     _read_events, spark, kafka, input_slices, contract.input_event, asked.several_legs
                 )
                 inputs = _persisted(read_inputs, kept)
-                keys |= keys_in_indexes(spark, inputs, indexes.paths if indexes else ())
-                if index_to is not None:
-                    write_index(index_of(topic.all, inputs), index_to.folder)
-                    on_progress("index_written", {})
+                with as_raised_in_the_task():
+                    keys |= keys_in_indexes(spark, inputs, _places_of(indexes, index_to))
+                    if index_to is not None:
+                        write_index(index_of(topic.all, inputs), index_to.folder)
+                        on_progress("index_written", {})
                 reading = partial(input_rows, inputs, only_leg=min(contract.legs) if len(contract.legs) == 1 else None)
             else:
                 reading = partial(read_ledger, spark, connections, ledger, cut.ledger_slice, described, snapshot)

@@ -40,6 +40,7 @@ _LINES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "already_judged": lambda found: f"Judged before: {found['verdict']}",
     "failed": lambda found: f"{found['contract_file']}, cut {found['cut']} failed: {found['error']}",
     "reread": lambda found: "Read again: the same digest" if found["same"] else "Read again: another digest",
+    "artifacts_owed": lambda found: f"{found['why']}. The verdict is stored; write its files with: tallystick report",
     "alerts_owed": lambda found: f"Alerts that nobody got yet: {'; '.join(found['failures'])}",
     "expectations": lambda found: f"Expectations of {found['outcome']}",
     "report": lambda found: f"Report: {found['path']}",
@@ -67,7 +68,7 @@ _LINES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 }
 """Step to its line; a step without a line here is shown by its name."""
 
-_STAYS = ("not_settled", "unfinished_cut", "alerts_owed", "expectations", "report")
+_STAYS = ("not_settled", "unfinished_cut", "artifacts_owed", "alerts_owed", "expectations", "report")
 """Steps whose lines stay after the run, also in a terminal."""
 
 

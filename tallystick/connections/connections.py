@@ -279,8 +279,9 @@ def store_dsn(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def artifacts_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder for reports, Data Docs and Parquet files."""
-    return Path(environment.get("TALLYSTICK_ARTIFACTS_DIR") or "build/artifacts")
+    """Return this machine's folder for logs and the Spark server's file, and for all artifacts that go to no store."""
+    text = environment.get("TALLYSTICK_ARTIFACTS_DIR") or "build/artifacts"
+    return Path("build/artifacts" if "://" in text else text)
 
 
 def runbook_links(environment: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -4,7 +4,6 @@ Keys that the contract hides are masked. All other texts are as their writers wr
 that begins with =, +, - or @ for a formula, so import the columns as text.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tallystick.contract.contract import Contract
+from tallystick.host.artifacts import Place, is_there, whole_file
 from tallystick.host.packed_json import json_text
-from tallystick.host.private_files import private_file, private_folder
 from tallystick.model.findings import Break
 from tallystick.model.run_result import RunResult
 from tallystick.report.masking import Mask
@@ -40,22 +39,29 @@ _WRITTEN_TOGETHER = 20_000
 
 
 @contextmanager
-def breaks_file(result: RunResult, contract: Contract, artifacts: Path) -> Iterator[None]:
+def breaks_file(result: RunResult, contract: Contract, artifacts: Place) -> Iterator[None]:
     """Write <artifacts>/breaks/<contract>/cut=<n>/breaks.parquet, whole or not at all; again gives the same rows.
 
     It is written beside what is done meanwhile, such as committing the run, and is there only once that has succeeded.
+    Raises ArtifactsUnreachable, also after that.
     """
-    path = artifacts / "breaks" / result.contract / f"cut={result.cut_n}" / "breaks.parquet"
-    private_folder(path.parent, below=artifacts)
-    unfinished = private_file(path.with_suffix(f".{os.getpid()}.unfinished"))
-    try:
+    with whole_file(breaks_place(artifacts, result.contract, result.cut_n), below=artifacts) as unfinished:
         with ThreadPoolExecutor(1) as beside:
             written = beside.submit(_write, result, Mask(contract), unfinished)
             yield
         written.result()
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+
+
+def breaks_place(artifacts: Place, contract_name: str, cut_n: int) -> Place:
+    """Return the place of the breaks of a cut."""
+    return artifacts / "breaks" / contract_name / f"cut={cut_n}" / "breaks.parquet"
+
+
+def add_breaks_file(result: RunResult, contract: Contract, artifacts: Place) -> None:
+    """Write the breaks of a stored run where its own attempt could not. Raises ArtifactsUnreachable."""
+    if not is_there(breaks_place(artifacts, result.contract, result.cut_n)):
+        with breaks_file(result, contract, artifacts):
+            pass
 
 
 def _write(result: RunResult, mask: Mask, to: Path) -> None:

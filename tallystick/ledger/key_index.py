@@ -7,7 +7,6 @@ nobody. Decides what an index holds and how it is asked; Spark's tasks write it
 """
 
 import secrets
-import shutil
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from xxhash import xxh3_128_digest
 
+from tallystick.host.artifacts import Place, delete_folder, folders_in
 from tallystick.model.cut import PartitionSnapshot
 from tallystick.model.errors import TallystickError
 from tallystick.model.offsets import TopicPartition
@@ -54,7 +54,8 @@ class ReadableIndexes:
     """The indexes that one run may ask: of the cuts in its horizon whose files are as their verdicts name them.
 
     lost_cuts: those whose files are not. reach: where the cut `unbroken_from` begins on each input partition, and so
-    the first offset of which the indexes know; empty where some of what follows was never read.
+    the first offset of which the indexes know; empty where some of what follows was never read. artifacts: the folder
+    of this machine that has the files, or copies of them.
     """
 
     artifacts: Path
@@ -118,12 +119,12 @@ def new_seed() -> int:
     return secrets.randbits(63)
 
 
-def index_folder(artifacts: Path, contract_name: str, cut_n: int, *, attempt: int) -> Path:
+def index_folder(artifacts: Place, contract_name: str, cut_n: int, *, attempt: int) -> Place:
     """Return the folder that one attempt at a cut writes to; another attempt has a folder of its own."""
     return _contract_folder(artifacts, contract_name) / f"cut={cut_n}" / f"attempt={attempt}"
 
 
-def _contract_folder(artifacts: Path, contract_name: str) -> Path:
+def _contract_folder(artifacts: Place, contract_name: str) -> Place:
     return artifacts / "key_index" / contract_name
 
 
@@ -153,7 +154,8 @@ def files_of(folder: Path, *, copies: int) -> list[Path]:
     if found != copies:
         raise IndexIncomplete(
             f"{folder}: the index of keys holds {found:,} copies; expected the {copies:,} that Spark has read. What to "
-            "do: let TALLYSTICK_ARTIFACTS_DIR be one folder that driver and executors share; the run can be tried again"
+            "do: let TALLYSTICK_ARTIFACTS_DIR be one folder that driver and executors share, or a store such as "
+            "s3://bucket/prefix; the run can be tried again"
         )
     return paths
 
@@ -267,18 +269,22 @@ def first_kept(cut_n: int, *, windows: int) -> int:
     return cut_n - windows + 1
 
 
-def delete_expired(artifacts: Path, contract_name: str, cut_n: int, *, attempt: int, kept_from: int) -> tuple[int, ...]:
+def delete_expired(
+    artifacts: Place, contract_name: str, cut_n: int, *, attempt: int, kept_from: int
+) -> tuple[int, ...]:
     """Delete what no later run reads once this cut is judged: indexes beyond the horizon, and those of other attempts.
 
     Gives the numbers of the cuts whose index went. The only place where an index is deleted.
+    Raises ArtifactsUnreachable.
     """
     forgotten = []
-    for folder in _contract_folder(artifacts, contract_name).glob("cut=*"):
-        number = int(folder.name.removeprefix("cut="))
-        if number < kept_from:
-            shutil.rmtree(folder)
+    indexes = _contract_folder(artifacts, contract_name)
+    for name in folders_in(indexes):
+        if name.startswith("cut=") and (number := int(name.removeprefix("cut="))) < kept_from:
+            delete_folder(indexes / name)
             forgotten.append(number)
-    for folder in index_folder(artifacts, contract_name, cut_n, attempt=attempt).parent.glob("attempt=*"):
-        if folder.name != f"attempt={attempt}":
-            shutil.rmtree(folder)
+    attempts = indexes / f"cut={cut_n}"
+    for name in folders_in(attempts):
+        if name.startswith("attempt=") and name != f"attempt={attempt}":
+            delete_folder(attempts / name)
     return tuple(sorted(forgotten))

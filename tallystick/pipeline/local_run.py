@@ -5,6 +5,7 @@ The same parts in the same order as the DAG; who looks on is told by an observer
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,6 +15,7 @@ from sqlalchemy import Engine
 from tallystick.alerting.alert import OWN_EXPECTATIONS
 from tallystick.connections.connections import Connections, runbook_links
 from tallystick.contract.contract import Contract
+from tallystick.host.artifacts import ArtifactsUnreachable, ObjectPlace, Place, send
 from tallystick.model.cut import Cut
 from tallystick.model.errors import TallystickError
 from tallystick.model.stored_run import StoredRun
@@ -28,7 +30,7 @@ from tallystick.store.runs.cut_store import last_cut, open_cut
 from tallystick.store.runs.run_store import read_run
 from tallystick.text.expectation_words import outcome_text
 
-Judged = Callable[[StoredRun, Path], None]
+Judged = Callable[[StoredRun, Place], None]
 """(run, its report) -> None; called once for each verdict that is stored."""
 
 _LOOK_AGAIN = timedelta(seconds=1)
@@ -46,13 +48,17 @@ class RereadDiffers(TallystickError):
 
 @dataclass(frozen=True, kw_only=True)
 class LocalRun:
-    """The parts that one run needs. clock: the verdict store's, and how far this host's is off; sleep: the waiting."""
+    """The parts that one run needs. clock: the verdict store's, and how far this host's is off; sleep: the waiting.
+
+    folder: of this machine, for logs while they are written.
+    """
 
     contract: Contract
     contract_file: Path
     engine: Engine
     connections: Connections
-    artifacts: Path
+    artifacts: Place
+    folder: Path
     environment: Mapping[str, str]
     clock: Callable[[], StoreClock]
     sleep: Callable[[float], None]
@@ -105,7 +111,7 @@ def fix_cut(local: LocalRun, *, settle: bool) -> Cut:
     return cut
 
 
-def reread(local: LocalRun, n: int) -> tuple[StoredRun, Path]:
+def reread(local: LocalRun, n: int) -> tuple[StoredRun, Place]:
     """Read a judged cut again. Stores nothing. Raises RunNotJudged, RereadDiffers."""
     run = stored_run(local.engine, local.contract.name, n)
     same: list[bool] = []
@@ -119,7 +125,7 @@ def reread(local: LocalRun, n: int) -> tuple[StoredRun, Path]:
         return run, _report(local, run)
     argv = submit_argv([(local.contract_file, n)], reread=True, environment=local.environment)
     try:
-        run_job(argv, log=_log_path(local, n), environment=local.environment, observe=listen)
+        _run_app(local, argv, n, listen)
     finally:
         if same == [False]:
             raise RereadDiffers(
@@ -139,8 +145,8 @@ def stored_run(engine: Engine, contract_name: str, n: int) -> StoredRun:
     return run
 
 
-def report_of(engine: Engine, run: StoredRun, artifacts: Path) -> Path:
-    """Write the report of a run under the contract its cut was made with."""
+def report_of(engine: Engine, run: StoredRun, artifacts: Place) -> Place:
+    """Write the report of a run under the contract its cut was made with. Raises ArtifactsUnreachable."""
     from tallystick.report.write_report import write_report  # a verdict does not wait for what draws it
 
     contract = read_contract(engine, run.result.contract, run.result.cut_n)
@@ -182,7 +188,23 @@ def _judge(cuts: Sequence[tuple[LocalRun, Cut]]) -> None:
     argv = submit_argv(
         [(one.contract_file, cut.n) for one, cut in unjudged], reread=False, environment=local.environment
     )
-    run_job(argv, log=_log_path(local, cut.n), environment=local.environment, observe=local.on_progress)
+    _run_app(local, argv, cut.n, local.on_progress)
+
+
+def _run_app(local: LocalRun, argv: list[str], n: int, observe: Observer) -> None:
+    """Run the Spark app to its end, and let its log lie among the artifacts, however it ends. Raises SparkAppFailed."""
+    log = _log_path(local, n)
+    try:
+        run_job(argv, log=log, environment=local.environment, observe=observe)
+    finally:
+        _keep_log(local, log)
+
+
+def _keep_log(local: LocalRun, log: Path) -> None:
+    """Copy a log to where the artifacts lie, if that is not this machine. Where nobody answers, it stays here alone."""
+    if isinstance(local.artifacts, ObjectPlace) and log.exists():
+        with suppress(ArtifactsUnreachable):
+            send(log, local.artifacts / str(log.relative_to(local.folder)))
 
 
 def _tell_of_judged(cuts: Sequence[tuple[LocalRun, Cut]], judged: Judged) -> None:
@@ -192,21 +214,23 @@ def _tell_of_judged(cuts: Sequence[tuple[LocalRun, Cut]], judged: Judged) -> Non
             judged(run, _tell_people(local, run))
 
 
-def _tell_people(local: LocalRun, run: StoredRun) -> Path:
+def _tell_people(local: LocalRun, run: StoredRun) -> Place:
     """Alerts, expectations and report. An alert that cannot be delivered stays owed and changes no verdict."""
     from tallystick.pipeline.missing_verdict_alert import resolve_silences
 
     resolve_silences(local.engine, local.contract, now_utc=local.now())
     _deliver(local)
     if are_due(local.contract, run):
+        log = _log_path(local, run.result.cut_n).with_suffix(".expectations.log")
         outcome = evaluate_apart(
             local.engine,
             local.contract,
             run,
             contract_file=local.contract_file,
-            log=_log_path(local, run.result.cut_n).with_suffix(".expectations.log"),
+            log=log,
             environment=local.environment,
         )
+        _keep_log(local, log)
         local.on_progress("expectations", {"outcome": outcome_text(outcome)})
         _deliver(local, only=OWN_EXPECTATIONS)
         run = replace(run, expectations=outcome)
@@ -218,7 +242,7 @@ def _deliver(local: LocalRun, *, only: Collection[str] | None = None) -> None:
     from tallystick.alerting.sinks.registry import sinks_from_environment
     from tallystick.pipeline.deliver_alerts import DeliveryFailed, deliver_pending  # nor for what sends it
 
-    sinks = sinks_from_environment(local.contract, artifacts_folder=local.artifacts, environment=local.environment)
+    sinks = sinks_from_environment(local.contract, artifacts=local.artifacts, environment=local.environment)
     links = runbook_links(local.environment)
     try:
         deliver_pending(local.engine, local.contract.name, sinks, links=links, only=only)
@@ -226,11 +250,18 @@ def _deliver(local: LocalRun, *, only: Collection[str] | None = None) -> None:
         local.on_progress("alerts_owed", {"failures": str(error).splitlines()[1:]})
 
 
-def _report(local: LocalRun, run: StoredRun) -> Path:
-    path = report_of(local.engine, run, local.artifacts)
-    local.on_progress("report", {"path": str(path)})
-    return path
+def _report(local: LocalRun, run: StoredRun) -> Place:
+    """Write the report. Where nobody takes it, that is told, and the verdict is the same."""
+    from tallystick.report.write_report import report_path
+
+    try:
+        place = report_of(local.engine, run, local.artifacts)
+        local.on_progress("report", {"path": str(place)})
+    except ArtifactsUnreachable as error:
+        place = report_path(local.artifacts, run.result.contract, run.result.cut_n)
+        local.on_progress("artifacts_owed", {"why": str(error)})
+    return place
 
 
 def _log_path(local: LocalRun, n: int) -> Path:
-    return local.artifacts / "logs" / local.contract.name / f"{n}.log"
+    return local.folder / "logs" / local.contract.name / f"{n}.log"

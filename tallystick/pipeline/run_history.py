@@ -2,11 +2,11 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from sqlalchemy import Engine
 
 from tallystick.contract.contract import Contract
+from tallystick.host.artifacts import Copies
 from tallystick.ledger.key_index import ReadableIndexes, readable_indexes
 from tallystick.ledger.protocol import Ledger
 from tallystick.ledger.unread_rows import UnreadRows
@@ -90,10 +90,11 @@ def keys_as_old_as_the_books(ledger: Ledger, cut: Cut, past: RunHistory) -> tupl
     return ledger.keys_below(cut.ledger_slice, below=past.baseline.ledger_slice.snapshot.high_mark)
 
 
-def open_indexes(engine: Engine, contract: Contract, cut: Cut, artifacts: Path) -> ReadableIndexes:
-    """The indexes of keys that a run of this cut may ask."""
+def open_indexes(engine: Engine, contract: Contract, cut: Cut, artifacts: Copies) -> ReadableIndexes:
+    """Return the indexes of keys that a run of this cut may ask. Raises ArtifactsUnreachable."""
     stored = key_indexes_before(engine, contract.name, cut.n, windows=contract.ledger.index_windows)
-    indexes = readable_indexes(artifacts, stored)
+    artifacts.fetch(file.path for index in stored.values() for file in index.files)
+    indexes = readable_indexes(artifacts.folder, stored)
     if not contract.input_topics:
         return indexes
     oldest = read_cut(engine, contract.name, indexes.unbroken_from or cut.n)

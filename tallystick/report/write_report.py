@@ -4,39 +4,34 @@ page.py says what stands where, report.html.jinja2 how it is marked up, report.c
 paper. Here it is put together and written.
 """
 
-import os
 from functools import cache
-from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from tallystick.contract.contract import Contract
-from tallystick.host.private_files import private_file, private_folder
+from tallystick.host.artifacts import Place, whole_file
 from tallystick.model.stored_run import StoredRun
 from tallystick.report.page import report_page
 from tallystick.text.plain import escape_untrusted, format_time
 
 
-def report_path(folder: Path, contract_name: str, n: int) -> Path:
-    """Return the path of the report of cut n, below the artifacts folder."""
-    return folder / "reports" / contract_name / f"{n}.html"
+def report_path(artifacts: Place, contract_name: str, n: int) -> Place:
+    """Return the place of the report of cut n among the artifacts."""
+    return artifacts / "reports" / contract_name / f"{n}.html"
 
 
-def write_report(run: StoredRun, contract: Contract, folder: Path) -> Path:
-    """Write the report of a run below the artifacts folder and give its path.
+def write_report(run: StoredRun, contract: Contract, artifacts: Place) -> Place:
+    """Write the report of a run among the artifacts and return its place.
 
-    contract: the one the cut was made under. A reader never sees half a page: it is moved into place when it is whole.
+    contract: the one the cut was made under. A reader never sees half a page: it is in its place when it is whole.
+    Raises ArtifactsUnreachable.
     """
-    path = report_path(folder, run.result.contract, run.result.cut_n)
-    private_folder(path.parent, below=folder)
+    place = report_path(artifacts, run.result.contract, run.result.cut_n)
     html = render_report(run, contract)
-    with NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, suffix=".part", delete=False) as part:
-        part.write(html)
-    private_file(Path(part.name))  # a temporary file is its owner's only; the api-server may be another of the group
-    os.replace(part.name, path)
-    return path
+    with whole_file(place, below=artifacts) as unfinished:
+        unfinished.write_text(html, encoding="utf-8")
+    return place
 
 
 def render_report(run: StoredRun, contract: Contract) -> str:

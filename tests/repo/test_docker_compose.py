@@ -21,6 +21,7 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text()
 CODE_FOLDERS = ("tallystick", "spark_apps", "plugins", "expectations", "dags")
 TUNING = {  # variables with a default that suits the containers, or that only the command line asks for
     "TALLYSTICK_ALLOWED_SIGNERS",
+    "TALLYSTICK_ARTIFACTS_CONN_ID",
     "TALLYSTICK_ARTIFACTS_SHARED_WITH",
     "TALLYSTICK_RUNBOOKS_URL",
     "TALLYSTICK_SCAN",

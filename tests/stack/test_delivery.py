@@ -316,7 +316,7 @@ def test_the_sinks_are_the_contracts_own(new_contract: Any, receiver: Receiver, 
     sinks = [{"kind": "webhook", "connection": "pager"}, {"kind": "file", "path": "on-call/alerts.jsonl"}]
     contract = new_contract(alert={"sinks": sinks})
     connections = {"pager": SinkConnection(address=receiver.address)}
-    pager, file = sinks_for(contract, connections=connections, artifacts_folder=tmp_path)
+    pager, file = sinks_for(contract, connections=connections, artifacts=tmp_path)
     assert pager == WebhookSink(name="webhook:pager", address=receiver.address)
     assert file == FileSink(name="file:on-call/alerts.jsonl", path=tmp_path / "on-call" / "alerts.jsonl")
     assert "s3cret" not in repr(pager)

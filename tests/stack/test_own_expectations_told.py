@@ -73,9 +73,7 @@ def test_a_baseline_is_held_against_nothing_nor_is_a_run_of_a_contract_without_s
 
 
 def deliver(store: Engine, contract: Contract, receiver: Receiver, artifacts: Path) -> None:
-    sinks = sinks_for(
-        contract, connections={"pager": SinkConnection(address=receiver.address)}, artifacts_folder=artifacts
-    )
+    sinks = sinks_for(contract, connections={"pager": SinkConnection(address=receiver.address)}, artifacts=artifacts)
     deliver_pending(store, contract.name, sinks, only=OWN_EXPECTATIONS)
 
 

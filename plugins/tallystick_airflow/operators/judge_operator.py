@@ -1,12 +1,13 @@
 """The operator that makes Airflow's grid show the verdict."""
 
 import logging
+import os
 from collections import Counter
 
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
-from tallystick.connections.connections import artifacts_folder
+from tallystick.host.artifacts import CONNECTION_VARIABLE, artifacts_place
 from tallystick_airflow.operators.contract_operator import ContractOperator, open_verdict_store
 
 
@@ -47,7 +48,7 @@ class JudgeOperator(ContractOperator):
         if verdict is Verdict.BROKEN:
             found = Counter(str(item_break.break_class) for item_break in breaks)
             counts = ", ".join(f"{count} {break_class}" for break_class, count in sorted(found.items()))
-            page = report_path(artifacts_folder(), name, cut_n)
+            page = report_path(artifacts_place({**os.environ, CONNECTION_VARIABLE: ""}), name, cut_n)
             raise BooksDisagree(
                 f"{name} cut {cut_n}: BROKEN: {counts}; {escape_untrusted(format_money(money_at_stake(breaks)))} "
                 f"at stake; "

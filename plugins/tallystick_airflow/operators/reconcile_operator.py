@@ -19,6 +19,7 @@ from tallystick_airflow.connections import (
     STORE_CONNECTION,
     SparkWay,
     check_spark_connection,
+    read_artifacts_account,
     read_spark_environment,
 )
 from tallystick_airflow.internals.dag_parts import NOT_RESUMED
@@ -116,6 +117,7 @@ class ReconcileOperator(SparkSubmitOperator):
         way = check_spark_connection(self.spark_conn_id)
         self.given = read_spark_environment(contract, self.store_conn_id)
         if way is SparkWay.CLIENT:
+            os.environ.update(read_artifacts_account())
             self._judge_as_client(contract, _connections_in(self.given, contract), cut_n)
         else:
             self._submit(context, self.given)

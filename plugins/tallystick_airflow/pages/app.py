@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
+from mimetypes import guess_type
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -25,8 +26,16 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from tallystick.alerting.acknowledgement import AcknowledgementRefused
 from tallystick.compensation.write_off import WriteOffRefused
-from tallystick.connections.connections import ConnectionNotGiven, artifacts_folder, runbook_links
+from tallystick.connections.connections import ConnectionNotGiven, runbook_links
 from tallystick.contract.contract import Contract
+from tallystick.host.artifacts import (
+    ArtifactMissing,
+    ArtifactsRefused,
+    ArtifactsUnreachable,
+    Place,
+    is_there,
+    read_bytes,
+)
 from tallystick.matching.closed_cut import CloseRefused
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.open_item import ItemState
@@ -58,7 +67,7 @@ from tallystick.store.views.overview_store import (
 )
 from tallystick.store.views.trend_store import read_trend
 from tallystick.text.finding_guide import BREAK_TEXTS
-from tallystick_airflow.connections import read_store_dsn
+from tallystick_airflow.connections import read_artifacts_place, read_store_dsn
 from tallystick_airflow.hooks.refusal import ConnectionRefused
 from tallystick_airflow.pages.action_auth import form_token, may_act
 from tallystick_airflow.pages.actions import DONE, CannotAsk, router
@@ -234,7 +243,7 @@ def show_run(
     stakes = stakes_of_run(engine, contract_name, cut_n)
     chosen = _break_class(break_class)
     found = read_breaks(engine, contract_name, cut_n, break_class=chosen, after=after)
-    artifacts = artifacts_folder()
+    artifacts = read_artifacts_place()
     return _page(
         request,
         "run",
@@ -244,8 +253,8 @@ def show_run(
         chosen=chosen or "",
         canaries=canary_sentence(run),
         titles=_titles(contract),
-        has_report=report_path(artifacts, contract_name, cut_n).is_file(),
-        has_data_docs=(_data_docs(artifacts, contract_name) / "index.html").is_file(),
+        has_report=_may_be_there(report_path(artifacts, contract_name, cut_n)),
+        has_data_docs=_may_be_there(_data_docs(artifacts, contract_name) / "index.html"),
         now_utc=store_now(engine),
     )
 
@@ -339,15 +348,14 @@ def show_dag_run(request: Request, user: GetUserDep, dag_id: str, run_id: PathTe
 def show_report(request: Request, user: GetUserDep, contract_name: ContractName, cut_n: CutNumber) -> Response:
     """The self-contained report, as the run's report task wrote it."""
     require_read(request, user, contract_name)
-    path = report_path(artifacts_folder(), contract_name, cut_n)
-    return _file(path.parent, path.name)
+    return _file(read_artifacts_place() / "reports" / contract_name, f"{cut_n}.html")
 
 
 @app.get("/data-docs/{contract_name}/{path:path}")
 def show_data_docs(request: Request, user: GetUserDep, contract_name: ContractName, path: PathText) -> Response:
     """Great Expectations' pages about the contract's runs."""
     require_read(request, user, contract_name)
-    return _file(_data_docs(artifacts_folder(), contract_name), path)
+    return _file(_data_docs(read_artifacts_place(), contract_name), path)
 
 
 @app.get("/assets/{name}")
@@ -383,6 +391,17 @@ def show_no_store(request: Request, error: Exception) -> Response:
     return _note(request, "The verdict store does not answer", sentence, status=503)
 
 
+@app.exception_handler(ArtifactsUnreachable)
+@app.exception_handler(ArtifactsRefused)
+def show_no_artifacts(request: Request, error: Exception) -> Response:
+    """The store of reports and Data Docs cannot be asked. Its address is for the log of the run alone."""
+    if isinstance(error, ArtifactsRefused):
+        sentence = str(error)
+    else:
+        sentence = "It did not answer, or did not let us in. Try again; the verdicts are safe in the verdict store."
+    return _note(request, "The store of reports does not answer", sentence, status=503)
+
+
 def _page(request: Request, name: str, *, now_utc: datetime, status: int = 200, **values: Any) -> Response:
     return HTMLResponse(render_page(name, base=base_of(request), now_utc=now_utc, **values), status_code=status)
 
@@ -412,13 +431,28 @@ def _titles(contract: Contract) -> dict[BreakClass, str]:
     return {name: text.for_direction(contract.direction).title for name, text in BREAK_TEXTS.items()}
 
 
-def _data_docs(artifacts: Path, contract_name: str) -> Path:
+def _data_docs(artifacts: Place, contract_name: str) -> Place:
     return artifacts / "data_docs" / contract_name
 
 
-def _file(folder: Path, name: str) -> Response:
+def _may_be_there(place: Place) -> bool:
+    """Return whether a link to a file makes sense. Where nobody answers, the link leads to a page that says so."""
+    try:
+        return is_there(place)
+    except ArtifactsUnreachable:
+        return True
+
+
+def _file(folder: Place, name: str) -> Response:
     """A file that a run wrote. Raises HTTPException 404, also for a name that leads out of the folder."""
-    path = (folder / name).resolve()
-    if not path.is_relative_to(folder.resolve()) or not path.is_file():
-        raise HTTPException(404, "No such file lies among the artifacts of this machine.")
-    return FileResponse(path, headers={"Content-Security-Policy": _POLICY_OF_FILES})
+    headers = {"Content-Security-Policy": _POLICY_OF_FILES}
+    if isinstance(folder, Path):
+        path = (folder / name).resolve()
+        if not path.is_relative_to(folder.resolve()) or not path.is_file():
+            raise HTTPException(404, "No such file lies among the artifacts of this machine.")
+        return FileResponse(path, headers=headers)
+    try:
+        content = read_bytes(folder / name)
+    except (ArtifactMissing, ValueError):
+        raise HTTPException(404, "No such file lies in the store of artifacts.") from None
+    return Response(content, media_type=guess_type(name)[0] or "application/octet-stream", headers=headers)

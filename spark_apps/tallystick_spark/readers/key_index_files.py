@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from xxhash import xxh3_128_digest
 
-from tallystick.host.private_files import private_file, private_folder
+from tallystick.host.artifacts import Copies, Place, whole_file
 from tallystick.ledger.key_index import (
     INDEX_COLUMNS,
     LOW_BITS,
@@ -54,11 +54,22 @@ class IndexRow(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class IndexPlan:
-    """The place a scan writes its index to, and earlier cuts' files to compare it with (older). seed: of the hashes."""
+    """The place a scan writes its index to, and earlier cuts' files to compare it with (older). seed: of the hashes.
 
-    folder: Path
+    copies: where the driver reads files of a store of objects.
+    """
+
+    folder: Place
     seed: int
     older: tuple[Path, ...] = ()
+    copies: Copies | None = None
+
+    def written(self) -> Path:
+        """Return a folder of this machine with what was written. Raises ArtifactsUnreachable."""
+        if isinstance(self.folder, Path):
+            return self.folder
+        assert self.copies is not None  # as reconcile_app makes the plan
+        return self.copies.fetch_folder(self.folder)
 
 
 def index_hashes(match_keys: Iterable[bytes], count: int, seed: int) -> tuple[Numbers, Numbers]:
@@ -71,7 +82,7 @@ def index_hashes(match_keys: Iterable[bytes], count: int, seed: int) -> tuple[Nu
 class IndexWriter:
     """Writes what one task decodes. A file is named after its first copy: a task that runs again replaces its own."""
 
-    folder: Path
+    folder: Place
     seed: int
     _waiting: list[tuple[str, Numbers, Numbers, Numbers]] = field(default_factory=list)
     _copies: int = 0
@@ -108,28 +119,26 @@ class IndexWriter:
         self._waiting, self._copies = [], 0
 
 
-def write_whole(index: pa.Table, folder: Path, name: str) -> None:
-    """Write one file. It gets its name once it is whole."""
-    private_folder(folder)
-    unfinished = private_file(folder / f"{name}.{os.getpid()}.unfinished")
-    pq.write_table(
-        index,
-        unfinished,
-        row_group_size=_ROW_GROUP_COPIES,
-        compression="none",
-        use_dictionary=["part"],
-        column_encoding=_ENCODINGS,
-    )
-    unfinished.replace(folder / f"{name}.parquet")
+def write_whole(index: pa.Table, folder: Place, name: str) -> None:
+    """Write one file. It gets its name once it is whole. Raises ArtifactsUnreachable."""
+    with whole_file(folder / f"{name}.parquet") as unfinished:
+        pq.write_table(
+            index,
+            unfinished,
+            row_group_size=_ROW_GROUP_COPIES,
+            compression="none",
+            use_dictionary=["part"],
+            column_encoding=_ENCODINGS,
+        )
 
 
 def read_before(plan: IndexPlan, copies: int) -> dict[tuple[str, int], Numbers]:
     """Offsets, by topic and partition, of the events of this cut whose key an earlier cut has read.
 
-    copies: how many events were read. Raises IndexIncomplete, IndexUnreadable.
+    copies: how many events were read. Raises IndexIncomplete, IndexUnreadable, ArtifactsUnreachable.
     """
     found: dict[tuple[str, int], list[int]] = {}
-    new = files_of(plan.folder, copies=copies)
+    new = files_of(plan.written(), copies=copies)
     if not new or not plan.older:
         return {}
     parts = -(-copies // CHECKED_TOGETHER)

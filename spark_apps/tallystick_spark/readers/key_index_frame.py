@@ -3,23 +3,34 @@
 Shape: hash_high, hash_low, part, kafka_offset; one row per readable copy of either side, in order of the hash.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tallystick.host.artifacts import ObjectPlace, Place, fetch
 from tallystick.host.private_files import narrow, private_folder
-from tallystick.ledger.key_index import INDEX_COLUMNS
+from tallystick.ledger.key_index import INDEX_COLUMNS, open_index_file
 from tallystick.matching.scan_result import CANARY_PARTITION
-from tallystick_spark.readers.key_index_files import IndexPlan, IndexWriter, read_before
+from tallystick_spark.readers.key_index_files import (
+    COPIES_OF_A_FILE,
+    IndexPlan,
+    IndexWriter,
+    read_before,
+    write_whole,
+)
 
 _SHAPE = "hash_high bigint, hash_low bigint, part string, kafka_offset bigint"
 _ROW_GROUP_BYTES = 1 << 20
 """Small ones, some 40,000 copies: a look-up of a few keys reads a few of them."""
+_TASKS_MAX = 64
+"""Tasks that read earlier indexes out of a store."""
 
 
 def hash_columns() -> tuple[Column, Column]:
@@ -41,12 +52,18 @@ def index_of(outputs: DataFrame, inputs: DataFrame) -> DataFrame:
     return entries[0].unionByName(entries[1]).select(*INDEX_COLUMNS)
 
 
-def write_index(index: DataFrame, folder: Path) -> None:
-    """Write it in order of the hash, so that a row group's bounds say which keys it may hold."""
+def write_index(index: DataFrame, folder: Place) -> None:
+    """Write it in order of the hash, so that a row group's bounds say which keys it may hold.
+
+    Spark writes to a folder. To a store of objects each task sends what it has: Spark would need a jar for each store.
+    """
+    ordered = index.sort("hash_high", "hash_low")
+    if isinstance(folder, ObjectPlace):
+        ordered.mapInArrow(partial(_send_sorted, folder=folder), "copies bigint").collect()
+        return
     private_folder(folder)
     (
-        index.sort("hash_high", "hash_low")
-        .write.option("compression", "zstd")
+        ordered.write.option("compression", "zstd")
         .option("parquet.block.size", _ROW_GROUP_BYTES)
         .mode("append")  # to the folder, which is empty: Spark's own would be everybody's to read
         .parquet(local_file(folder))
@@ -54,19 +71,61 @@ def write_index(index: DataFrame, folder: Path) -> None:
     narrow(folder)
 
 
+def _send_sorted(batches: Iterable[pa.RecordBatch], folder: Place) -> Iterator[pa.RecordBatch]:
+    """Send a task's part, some copies at a time. A file is named after its first: a second attempt replaces it."""
+    waiting: list[pa.RecordBatch] = []
+    copies = 0
+
+    def sent() -> Iterator[pa.RecordBatch]:
+        if waiting:
+            part = pa.Table.from_batches(waiting)
+            first = part.slice(0, 1).to_pylist()[0]
+            name = "-".join(str(first[column]).replace(":", "-") for column in INDEX_COLUMNS)
+            write_whole(part, folder, name)
+            waiting.clear()
+            yield pa.record_batch({"copies": pa.array([part.num_rows], pa.int64())})
+
+    for batch in batches:
+        waiting.append(batch)
+        copies += batch.num_rows
+        if copies >= COPIES_OF_A_FILE:
+            yield from sent()
+            copies = 0
+    yield from sent()
+
+
 def local_file(path: Path) -> str:
     """Return Spark's name of a path in each machine's own file system, whatever its default one. Escapes nothing."""
     return f"file://{path.absolute()}"
 
 
-def keys_in_indexes(spark: SparkSession, events: DataFrame, paths: Collection[Path]) -> set[str]:
-    """Return keys of these events that an earlier cut has read too, on either side."""
-    if not paths:
+def keys_in_indexes(spark: SparkSession, events: DataFrame, files: Collection[Place]) -> set[str]:
+    """Return keys of these events that an earlier cut has read too, on either side.
+
+    files: where executors find the indexes.
+    """
+    paths = [file for file in files if isinstance(file, Path)]
+    objects = [file for file in files if isinstance(file, ObjectPlace)]
+    if paths:
+        indexed = spark.read.schema(_SHAPE).parquet(*map(local_file, paths)).select("hash_high", "hash_low")
+    elif objects:
+        numbers = spark.range(0, len(objects), numPartitions=min(len(objects), _TASKS_MAX))
+        indexed = numbers.mapInArrow(partial(_hashes_of, objects=objects), "hash_high bigint, hash_low bigint")
+    else:
         return set()
-    indexed = spark.read.schema(_SHAPE).parquet(*map(local_file, paths)).select("hash_high", "hash_low")
     hashed = events.where("readable").select("match_key", *hash_columns())
     seen = hashed.join(indexed, ["hash_high", "hash_low"], "left_semi").select("match_key").distinct()
     return {row["match_key"] for row in seen.collect()}
+
+
+def _hashes_of(batches: Iterable[pa.RecordBatch], objects: Sequence[ObjectPlace]) -> Iterator[pa.RecordBatch]:
+    """Yield the hashes in objects, which are named by their number."""
+    for number in (one for batch in batches for one in batch.column(0).to_pylist()):
+        with TemporaryDirectory(prefix="tallystick-") as scratch:
+            name = objects[number].name
+            fetch(replace(objects[number], below=objects[number].below.parent), [name], Path(scratch))
+            with open_index_file(Path(scratch, name)) as opened:
+                yield from opened.iter_batches(columns=["hash_high", "hash_low"])
 
 
 def keys_read_before(events: DataFrame, index: IndexPlan) -> set[str]:

@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract.event import EventFields
+from tallystick.host.artifacts import ArtifactsUnreachable
 from tallystick.host.gc_tuning import relaxed_gc
 from tallystick.kafka_cluster.batch_fingerprints import fingerprints
 from tallystick.kafka_log.event_decoder import EventDecoder
@@ -82,7 +83,7 @@ def as_raised_in_the_task() -> Iterator[None]:
     except PythonException as error:
         for line in str(error).splitlines():
             name, _, sentence = line.partition(": ")
-            for kind in (CorruptBatch, LogEndsEarly, OffsetNotInLog):
+            for kind in (CorruptBatch, LogEndsEarly, OffsetNotInLog, ArtifactsUnreachable):
                 if name == f"{kind.__module__}.{kind.__name__}":
                     raise kind(sentence) from error
         raise

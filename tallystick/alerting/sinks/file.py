@@ -1,26 +1,36 @@
-"""Appends an alert to a file as one JSON line, on the disk when it returns."""
+"""Appends an alert to a file as one JSON line, on the disk when it returns.
+
+A store of objects appends nothing: there the file is a folder, with an object for each alert.
+"""
 
 import json
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO
 
 from tallystick.alerting.alert import Alert
 from tallystick.alerting.alert_json import SinkFailed, message_of
+from tallystick.host.artifacts import ArtifactsUnreachable, ObjectPlace, Place, whole_file
 from tallystick.host.private_files import SharingRefused, private_file, private_folder
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileSink:
-    """One line per alert."""
+    """One line per alert, or one object by its delivery key, so that a second delivery is the same one."""
 
     name: str
-    path: Path
+    path: Place
 
     def deliver(self, alert: Alert) -> str:
         """Append once. Raises SinkFailed."""
         line = json.dumps(message_of(alert), ensure_ascii=False, sort_keys=True).encode() + b"\n"
+        if isinstance(self.path, ObjectPlace):
+            try:
+                with whole_file(self.path / f"{alert.delivery_key}.json") as unfinished:
+                    unfinished.write_bytes(line)
+            except ArtifactsUnreachable as error:
+                raise SinkFailed(str(error)) from None
+            return f"{len(line)} bytes"
         try:
             private_folder(self.path.parent)
             with private_file(self.path).open("a+b") as file:

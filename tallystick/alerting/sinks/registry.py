@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -24,6 +23,7 @@ from tallystick.alerting.sinks.webhook import WebhookSink
 from tallystick.contract.alerts import AlertSinkSection as SinkRule
 from tallystick.contract.contract import Contract
 from tallystick.contract.verdict_deadline import next_firing
+from tallystick.host.artifacts import Place
 
 
 class Sink(Protocol):
@@ -58,30 +58,32 @@ class UnusableSink:
 
 
 def sinks_for(
-    contract: Contract, *, connections: Mapping[str, SinkConnection], artifacts_folder: Path
+    contract: Contract, *, connections: Mapping[str, SinkConnection], artifacts: Place | None
 ) -> tuple[Sink, ...]:
-    """The contract's sinks. connections: by id; one that is missing or unfit fails when it is sent to."""
-    return tuple(_sink(contract, rule, connections, artifacts_folder) for rule in contract.alert.sinks)
+    """The contract's sinks. connections: by id; one that is missing or unfit fails when it is sent to, and so does a
+    file where nobody knows a place for artifacts (None).
+    """
+    return tuple(_sink(contract, rule, connections, artifacts) for rule in contract.alert.sinks)
 
 
-def sinks_from_environment(
-    contract: Contract, *, artifacts_folder: Path, environment: Mapping[str, str]
-) -> tuple[Sink, ...]:
+def sinks_from_environment(contract: Contract, *, artifacts: Place, environment: Mapping[str, str]) -> tuple[Sink, ...]:
     """The contract's sinks, as the environment names their connections outside Airflow."""
     connections = {
         rule.connection: sink_connection(rule.connection, environment)
         for rule in contract.alert.sinks
         if rule.connection
     }
-    return sinks_for(contract, connections=connections, artifacts_folder=artifacts_folder)
+    return sinks_for(contract, connections=connections, artifacts=artifacts)
 
 
 def _sink(
-    contract: Contract, rule: SinkRule, connections: Mapping[str, SinkConnection], artifacts_folder: Path
+    contract: Contract, rule: SinkRule, connections: Mapping[str, SinkConnection], artifacts: Place | None
 ) -> Sink:
     name = sink_name(rule)
     if rule.kind == "file":
-        return FileSink(name=name, path=artifacts_folder / (rule.path or ""))
+        if artifacts is None:
+            return UnusableSink(name=name, fault="the place of artifacts is refused; the log of the task says why")
+        return FileSink(name=name, path=artifacts / (rule.path or ""))
     connection = connections.get(rule.connection or "", SinkConnection())
     fault = connection.fault or _FAULTS[rule.kind](connection)
     if fault:

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from tallystick.cli.shared_options import AsJson, ContractFile
-from tallystick.connections.connections import artifacts_folder, store_dsn
+from tallystick.connections.connections import store_dsn
 from tallystick.contract.contract import load_contract
+from tallystick.host.artifacts import artifacts_place
 from tallystick.model.verdict import ExitCode
 
 alert_commands = typer.Typer(no_args_is_help=True, help="Acknowledge an alert, and send a test alert.")
@@ -66,7 +67,7 @@ def send_test_page(
 
     contract = load_contract(contract_file)
     page = page_of_test(contract, now_utc=datetime.now(UTC))
-    sinks = sinks_from_environment(contract, artifacts_folder=artifacts_folder(), environment=os.environ)
+    sinks = sinks_from_environment(contract, artifacts=artifacts_place(), environment=os.environ)
     attempts = send_unrecorded(page, sinks)
     if as_json:
         print_json([attempt_document(name, attempt) for name, attempt in attempts])

@@ -13,6 +13,7 @@ from tallystick.cli.masked_runs import masked
 from tallystick.cli.shared_options import AsJson
 from tallystick.connections.connections import artifacts_folder, connections_from_environment, store_dsn
 from tallystick.contract.contract import Contract, load_contract
+from tallystick.host.artifacts import Place, artifacts_place
 from tallystick.model.verdict import ExitCode, exit_code_of, worst_of
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ def run_contract(
 
     Set TALLYSTICK_STORE_DSN to the address of the verdict store, and `TALLYSTICK_CONN_<ID>` for each connection of the
     contract. Jars are read from TALLYSTICK_JARS_DIR (default: .jars/spark). Reports and files are written to
-    TALLYSTICK_ARTIFACTS_DIR (default: build/artifacts). Each run starts Spark, unless a server is there already:
-    `tallystick spark start`, or SPARK_REMOTE.
+    TALLYSTICK_ARTIFACTS_DIR, a folder or a store such as s3://bucket/prefix (default: build/artifacts). Each run starts
+    Spark, unless a server is there already: `tallystick spark start`, or SPARK_REMOTE.
 
     Example: `tallystick run dags/contracts/billing_payments.yaml`
 
@@ -67,7 +68,7 @@ def run_contract(
     """
     if reread is not None and len(contract_files) > 1:
         raise typer.BadParameter(f"--reread reads one contract's cut; got {len(contract_files)} contract files")
-    shown: list[tuple[StoredRun, Path]] = []
+    shown: list[tuple[StoredRun, Place]] = []
     failed: list[ExitCode] = []
     try:
         _judge(contract_files, reread=reread, settle=settle, judged=lambda run, report: shown.append((run, report)))
@@ -80,7 +81,7 @@ def run_contract(
 
 
 def _judge(
-    contract_files: list[Path], *, reread: int | None, settle: bool, judged: Callable[["StoredRun", Path], None]
+    contract_files: list[Path], *, reread: int | None, settle: bool, judged: Callable[["StoredRun", Place], None]
 ) -> None:
     """Judge all that is due, or read one cut again; judged: called with each run, masked, as soon as it is stored."""
     from tallystick.cli.progress import Progress
@@ -91,7 +92,7 @@ def _judge(
     with stopped_by_sigterm(), Progress() as progress:
         locals_ = [local_run(one, path, progress) for one, path in zip(contracts, contract_files, strict=True)]
 
-        def judged_masked(run: "StoredRun", report: Path) -> None:
+        def judged_masked(run: "StoredRun", report: Place) -> None:
             judged(masked(locals_[0].engine, run), report)
 
         if reread is None:
@@ -103,7 +104,7 @@ def _judge(
 def local_run(contract: Contract, contract_file: Path, progress: "Progress") -> "LocalRun":
     """Open the store, whose clock a run uses, and collect what the run needs from the environment.
 
-    Raises, before anything is stored: LibraryMissing, SparkNotReady.
+    Raises, before anything is stored: LibraryMissing, SparkNotReady, ArtifactsRefused.
     """
     from tallystick.pipeline.local_run import LocalRun
     from tallystick.spark.spark_job import submit_argv
@@ -111,6 +112,7 @@ def local_run(contract: Contract, contract_file: Path, progress: "Progress") -> 
     from tallystick.store.clock import read_clock
     from tallystick.store.engine import open_store
 
+    artifacts = artifacts_place()
     environment = with_running_server(os.environ, artifacts_folder())
     submit_argv((), reread=False, environment=environment)
     engine = open_store(store_dsn())
@@ -121,7 +123,8 @@ def local_run(contract: Contract, contract_file: Path, progress: "Progress") -> 
         connections=connections_from_environment(
             kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection
         ),
-        artifacts=artifacts_folder(),
+        artifacts=artifacts,
+        folder=artifacts_folder(),
         environment=environment,
         clock=lambda: read_clock(engine),
         sleep=time.sleep,
@@ -129,7 +132,7 @@ def local_run(contract: Contract, contract_file: Path, progress: "Progress") -> 
     )
 
 
-def _print_runs(runs: "list[tuple[StoredRun, Path]]", *, as_json: bool, as_list: bool) -> None:
+def _print_runs(runs: "list[tuple[StoredRun, Place]]", *, as_json: bool, as_list: bool) -> None:
     """Print each run; --json also has the path of its report."""
     from tallystick.cli.output import print_json, print_run
     from tallystick.documents.run import run_document

@@ -11,7 +11,8 @@ import typer
 from tallystick.cli.error_handling import stopped_by_sigterm
 from tallystick.cli.masked_runs import masked
 from tallystick.cli.shared_options import AsJson, Plain, RunName, run_of
-from tallystick.connections.connections import artifacts_folder, store_dsn
+from tallystick.connections.connections import store_dsn
+from tallystick.host.artifacts import artifacts_place
 from tallystick.model.verdict import exit_code_of
 
 if TYPE_CHECKING:
@@ -87,12 +88,20 @@ def write_run_report(
 ) -> None:
     """Write the HTML report of a stored run again, and print its path. Its bytes are the same each time.
 
+    The run's breaks as Parquet are written too, where they are missing.
+
     Example: `tallystick report billing_payments/7 --folder reports`
     """
+    from tallystick.documents.breaks_parquet import add_breaks_file
     from tallystick.pipeline.local_run import report_of
+    from tallystick.store.runs.contract_store import read_contract
 
     run, engine = _stored_run(run_name)
-    typer.echo(str(report_of(engine, run, folder or artifacts_folder())))
+    artifacts = folder or artifacts_place()
+    typer.echo(str(report_of(engine, run, artifacts)))
+    contract = read_contract(engine, run.result.contract, run.result.cut_n)
+    if contract is not None and not run.cut.is_baseline:
+        add_breaks_file(run.result, contract, artifacts)
 
 
 def _stored_run(run_name: str) -> "tuple[StoredRun, Engine]":

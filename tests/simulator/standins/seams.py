@@ -142,14 +142,6 @@ def _artifacts_folder() -> Path:
     return _ARTIFACTS
 
 
-class _NoFiles:
-    """Stands for shutil: what was written by an attempt of that number before is gone."""
-
-    @staticmethod
-    def rmtree(folder: Path, ignore_errors: bool = False) -> None:
-        key_index.forget(folder)
-
-
 def _reads_log(contract: Contract) -> bool:
     """Whatever the environment says: all but a contract that is matched pair by pair."""
     return not contract.input_topics
@@ -233,10 +225,10 @@ OUTSIDE: dict[str, dict[str, Any]] = {
         "connections_from_environment": _connections,
         "open_admin": cluster.open_admin,
         "fetcher": cluster.fetcher,
-        "artifacts_folder": _artifacts_folder,
+        "artifacts_place": _artifacts_folder,
         "index_folder": lru_cache(maxsize=10_000)(index_folder),
         "private_folder": _nothing,
-        "shutil": _NoFiles,
+        "delete_folder": key_index.forget,
         "commit_index": key_index.commit_index,
         "delete_expired": key_index.delete_expired,
         "new_seed": lambda: 1,

@@ -115,7 +115,7 @@ def test_a_connection_that_does_not_do_is_said_when_it_is_sent_to(
 def made(contract: Contract, kind: str, given: SinkConnection, folder: Path) -> Sink:
     alert = {"sinks": [{"kind": kind, "connection": "c"}]}
     document = contract.model_dump(mode="json", exclude_unset=True) | {"alert": alert}
-    (sink,) = sinks_for(Contract.model_validate(document), connections={"c": given}, artifacts_folder=folder)
+    (sink,) = sinks_for(Contract.model_validate(document), connections={"c": given}, artifacts=folder)
     return sink
 
 
