@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock audit sbom adopt pin-images routes demo lab lab-long soak simulate replay backfill long-history crash model fuzz mutants natural relay cluster up down browser-setup promtool-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages bench-window clean
+.PHONY: help setup lock audit sbom adopt pin-images routes demo lab lab-long soak simulate replay backfill long-history crash model fuzz mutants natural relay cluster up down browser-setup promtool-setup object-store-setup object-store docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages bench-window clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -113,11 +113,17 @@ test-spark: setup ## Test the Spark apps on literal rows, in two processes with 
 test-dags: setup ## Test the DAGs in Airflow, without a scheduler
 	$(PYTEST) -n 2 --dist loadfile tests/dags
 
-test-pages: setup ## Test the pages against a real store, with Airflow's own authentication
+test-pages: object-store-setup ## Test the pages against a real store, with Airflow's own authentication
 	$(PYTEST) tests/pages
 
-test-stack: browser-setup ## Test everything on real servers, in three processes with a stack each: the longest first, one Airflow at a time
-	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder --durations 25 tests/soak tests/lab tests/browser tests/stack
+test-stack: browser-setup object-store-setup ## Test everything on real servers, in three processes with a stack each: the longest first, one Airflow at a time
+	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder --durations 25 tests/soak tests/lab tests/browser tests/stack tests/object_store
+
+object-store: object-store-setup ## Store artifacts in a real server of S3's interface: runs, pages of another process, the store gone
+	$(PYTEST) tests/object_store tests/pages/test_pages_object_store.py
+
+object-store-setup: setup ## Build that server out of its Go module, into .tools/, where it is missing
+	@$(BIN)/python setup/object_store.py
 
 test-browser: browser-setup ## Test the pages in a real Airflow, with Chromium; pictures in build/screens/
 	$(PYTEST) tests/browser

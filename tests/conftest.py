@@ -10,6 +10,7 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
+from lab.servers.object_store import ObjectStoreServer, object_store
 from lab.servers.postgres import PostgresServer, create_store
 from lab.servers.process import REPOSITORY
 
@@ -72,6 +73,13 @@ def store_server(build_folder: Path) -> Iterator[PostgresServer]:
         yield server
     finally:
         server.stop()
+
+
+@pytest.fixture(scope="session")
+def s3(build_folder: Path) -> Iterator[ObjectStoreServer]:
+    """A real server of S3's interface, with an empty bucket. A test may stop it, and starts it again then."""
+    with object_store(build_folder / "s3") as running:
+        yield running
 
 
 @pytest.hookimpl(trylast=True)

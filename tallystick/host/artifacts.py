@@ -252,12 +252,12 @@ def _fetch_one(place: ObjectPlace, path: Path) -> None:
     if path.exists():
         return
     private_folder(path.parent)
-    unfinished = private_file(path.with_name(f"{path.name}.unfinished"))
     with (
         suppress(ArtifactMissing),
         _asked(place) as (system, key),
         system.open_input_stream(key, compression=None) as source,
     ):
+        unfinished = private_file(path.with_name(f"{path.name}.unfinished"))
         with unfinished.open("wb") as copy:
             shutil.copyfileobj(source, copy, 1 << 20)
         unfinished.replace(path)

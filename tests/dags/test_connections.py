@@ -15,6 +15,7 @@ from tallystick.alerting.sinks.file import FileSink
 from tallystick.alerting.sinks.registry import UnusableSink
 from tallystick.connections.connections import HttpAccount, connections_from_environment, environment_variable
 from tallystick.contract.contract import Contract, load_contract
+from tallystick.host.artifacts import ArtifactsRefused, ObjectPlace
 from tallystick.ledger.input_topics import input_kafka
 from tallystick.ledger.jdbc_connection import jdbc_settings
 from tallystick_airflow.alert_sinks import read_sinks
@@ -27,6 +28,7 @@ from tallystick_airflow.connections import (
     kafka_settings,
     postgres_dsn,
     read_acting_connections,
+    read_artifacts_place,
     read_connections,
     read_spark_environment,
     sink_connection,
@@ -343,3 +345,51 @@ def test_make_up_names_each_connection_that_it_does_not_pass_on() -> None:
     assert taken.faults == (
         "billing_payments, kafka_billing: `make up` has its own of this name; call yours by another",
     )
+
+
+AWS = {"conn_type": "aws", "login": "key", "password": "s3cret/+", "extra": {"region_name": "eu-west-1"}}
+PYARROWS = {"conn_type": "generic", "extra": {"account_key": "s3cret"}}
+
+
+@pytest.mark.parametrize(
+    ("connection", "expected"),
+    [
+        (AWS, {"access_key": "key", "secret_key": "s3cret/+", "region": "eu-west-1"}),
+        ({"conn_type": "aws", "extra": {"role_arn": "arn:x"}}, {"role_arn": "arn:x"}),
+        (PYARROWS, {"account_key": "s3cret"}),
+    ],
+)
+def test_the_account_for_artifacts_reaches_the_spark_app_and_the_pages(
+    monkeypatch: pytest.MonkeyPatch, connection: dict[str, Any], expected: dict[str, str]
+) -> None:
+    monkeypatch.setenv("TALLYSTICK_ARTIFACTS_DIR", "s3://bucket/x")
+    assert "TALLYSTICK_CONN_ARTIFACTS_S3" not in read_spark_environment(PAYMENTS)
+    monkeypatch.setenv("TALLYSTICK_ARTIFACTS_CONN_ID", "artifacts_s3")
+    monkeypatch.setenv("AIRFLOW_CONN_ARTIFACTS_S3", json.dumps(connection))
+    assert json.loads(read_spark_environment(PAYMENTS)["TALLYSTICK_CONN_ARTIFACTS_S3"]) == expected
+    place = read_artifacts_place()
+    assert isinstance(place, ObjectPlace)
+    assert dict(place.store.options) == expected
+
+
+@pytest.mark.parametrize(
+    ("connection", "message"),
+    [
+        (None, "connection artifacts_s3: not defined in Airflow"),
+        ({"conn_type": "aws", "extra": {"profile_name": "x"}}, "the extra has profile_name; expected at most"),
+    ],
+)
+def test_a_refused_account_for_artifacts_stops_only_the_sinks_that_write_there(
+    monkeypatch: pytest.MonkeyPatch, connection: object, message: str
+) -> None:
+    monkeypatch.setenv("TALLYSTICK_ARTIFACTS_DIR", "s3://bucket/x")
+    monkeypatch.setenv("TALLYSTICK_ARTIFACTS_CONN_ID", "artifacts_s3")
+    if connection:
+        monkeypatch.setenv("AIRFLOW_CONN_ARTIFACTS_S3", json.dumps(connection))
+    with pytest.raises(ArtifactsRefused, match=message):
+        read_artifacts_place()
+    monkeypatch.setenv("AIRFLOW_CONN_ALERT_WEBHOOK", json.dumps({"conn_type": "http", "host": "https://h"}))
+    webhook, file = read_sinks(PAYMENTS)
+    assert not isinstance(webhook, UnusableSink)
+    assert isinstance(file, UnusableSink)
+    assert "the place of artifacts is refused" in file.fault
