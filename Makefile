@@ -24,7 +24,8 @@ sbom: setup ## Write packages, jars and images as CycloneDX into build/sbom.cdx.
 	@$(BIN)/python setup/sbom.py
 
 adopt: setup ## Install the wheel beside Airflow in fresh environments, and judge a contract in a DAG there, in build/adopt.json
-	@$(BIN)/python setup/adopt.py $(if $(PYTHON_VERSION),--python $(PYTHON_VERSION)) $(if $(AIRFLOW),--airflow $(AIRFLOW))
+	@$(BIN)/python setup/adopt.py $(if $(PYTHON_VERSION),--python $(PYTHON_VERSION)) $(if $(AIRFLOW),--airflow $(AIRFLOW)) \
+		$(if $(RESUME),--resume)
 
 pin-images: setup ## Ask a registry for the digests of the base images, and write them behind their tags (REGISTRY=https://HOST)
 	@$(BIN)/python setup/pin_images.py $(REGISTRY)

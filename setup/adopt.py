@@ -1,18 +1,21 @@
 """Installs the package as a company would, beside its Airflow, and judges a contract in a DAG: `make adopt`.
 
-For the oldest and the newest Python of this machine, and the oldest and the newest minor version of Airflow that the
-package supports, one combination at a time: a fresh virtual environment by pip, Airflow with a company's providers, the
-wheel, `pip check`, what Airflow lists, and a contract of one's own that a DAG judges (setup/adopter.py). Broker and
-databases are the lab's, started as a process of their own; the adopter's folder lies elsewhere and knows no checkout.
+For the oldest and the newest Python of this machine, and the newest patch of the oldest and newest minor version of
+Airflow that the package supports, one combination at a time: a fresh virtual environment, Airflow with a company's
+providers (by uv, since it is quicker), the wheel by pip, `pip check`, what Airflow lists, and a contract of one's own
+that Airflow's own processes judge (setup/adopter.py). Broker and databases are the lab's, new ones for each combination
+and in a process of their own; the adopter's folder lies elsewhere and knows no checkout.
 
 Airflow is installed with its official constraints where they can be fetched; where they cannot, with the versions that
 were there on the day it came out. Ours follows without constraints, as Airflow's manual says. Prints what was tried and
-writes it to build/adopt.json. Exit 0: all of it worked; 1: something did not.
+writes it to build/adopt.json after each combination; what stands there of other combinations and of the same source is
+kept, and `--resume` tries only what is not there yet. Exit 0: all of it worked; 1: something did not.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import re
@@ -22,7 +25,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
@@ -39,12 +42,16 @@ EXTRAS = "airflow,spark,postgres"
 PROVIDERS = ("amazon", "apache-kafka", "databricks", "fab", "google", "snowflake")
 CONSTRAINTS = "https://raw.githubusercontent.com/apache/airflow/constraints-{airflow}/constraints-{python}.txt"
 SHOWN = ("apache-airflow", "pyspark", "sqlalchemy", "pydantic", "pandas", "pyarrow", "confluent-kafka")
+VERDICTS = "verdicts of an own contract in a DAG"
+"""The last step: a combination that has it is whole."""
 _SECONDS_TO_FETCH = 20
-_VOTING = timedelta(days=4)
-"""Between the build of a release and the day it comes out, Airflow's project votes on it."""
+_VOTING = timedelta(days=7)
+"""Between the build of a release and the day it comes out, Airflow's project votes on it: 72 hours at least."""
 _SECONDS_TO_START = 120
 
 Tried = dict[str, object]
+Combination = tuple[str, str]
+"""Of Python and Airflow, such as ("3.13", "3.3.2")."""
 
 
 def main() -> int:
@@ -53,46 +60,58 @@ def main() -> int:
     parser.add_argument("--python", action="append", help="a version such as 3.13; default: the oldest and the newest")
     parser.add_argument("--airflow", action="append", help="such as 3.3.2; default: of the oldest and newest minor")
     parser.add_argument("--without-providers", action="store_true", help="beside Airflow alone, which is quicker")
+    parser.add_argument("--resume", action="store_true", help="leave out what build/adopt.json says worked already")
     given = parser.parse_args()
     pythons = {f"{major}.{minor}": path for (major, minor), path in find_pythons().items()}
     chosen = given.python or list(dict.fromkeys([next(iter(pythons)), next(reversed(pythons))]))
     airflows = given.airflow or supported_airflows(pythons[chosen[0]])
     providers = () if given.without_providers else PROVIDERS
-    tried: list[Tried] = []
-    with tempfile.TemporaryDirectory(prefix="adopt-") as folder, lab_servers(Path(folder, "servers")) as servers:
+    with tempfile.TemporaryDirectory(prefix="adopt-") as folder:
         sdist = build_sdist(Path(folder, "dist"))
-        for python in chosen:
-            for airflow in airflows:
-                print(f"== Python {python}, Airflow {airflow}", flush=True)
-                with tempfile.TemporaryDirectory(prefix="company-") as home:
-                    place = Place(Path(home), pythons[python], python, airflow, providers)
-                    tried += place.adopt(sdist, servers)
-                FIGURES.parent.mkdir(exist_ok=True)
-                FIGURES.write_text(json.dumps({"tried": tried}, indent=1) + "\n")
+        source = hashlib.sha256(sdist.read_bytes()).hexdigest()[:12]
+        tried = read_tried(FIGURES, source)
+        for python, airflow in ((python, airflow) for python in chosen for airflow in airflows):
+            if given.resume and worked(of_combination(tried, (python, airflow))):
+                print(f"== Python {python}, Airflow {airflow}: worked already", flush=True)
+                continue
+            print(f"== Python {python}, Airflow {airflow}", flush=True)
+            with (
+                tempfile.TemporaryDirectory(prefix="company-") as home,
+                lab_servers(Path(folder, "servers")) as servers,
+            ):
+                place = Place(Path(home), pythons[python], python, airflow, providers, source)
+                tried = with_combination(tried, place.adopt(sdist, servers))
+            FIGURES.parent.mkdir(exist_ok=True)
+            FIGURES.write_text(json.dumps({"tried": tried}, indent=1) + "\n")
     print(f"\n{table(tried)}\n\nin {FIGURES.relative_to(ROOT)}")
     return 0 if all(one["ok"] for one in tried) else 1
 
 
 class Place:
-    """One company: its folder, its Python and its Airflow."""
+    """One company: its folder, its Python and its Airflow. source: a digest of the package that is tried."""
 
-    def __init__(self, home: Path, python: Path, minor: str, airflow: str, providers: tuple[str, ...]) -> None:
+    def __init__(
+        self, home: Path, python: Path, minor: str, airflow: str, providers: tuple[str, ...], source: str
+    ) -> None:
         self.home, self.base, self.minor, self.airflow, self.providers = home, python, minor, airflow, providers
         self.venv = home / "venv"
         self.python = self.venv / "bin" / "python"
-        self.versions: dict[str, str] = {"python": minor, "airflow": airflow}
+        self.versions: dict[str, str] = {"python": minor, "airflow": airflow, "source": source}
         self.tried: list[Tried] = []
 
     def adopt(self, sdist: Path, servers: dict[str, str]) -> list[Tried]:
         """Go through all steps; what follows a failed installation is not tried."""
-        beside = f"beside Airflow and {len(self.providers)} providers" if self.providers else "beside Airflow"
-        if not self._try(f"pip install {beside}", lambda: self._install(sdist)):
+        beside = f"Airflow with {len(self.providers)} providers" if self.providers else "Airflow alone"
+        installed = self._try(beside, self._install_airflow) and self._try(
+            "pip install of the wheel", lambda: self._install_ours(sdist)
+        )
+        if not installed:
             return self.tried
         self._try("pip check", self._check)
         adopter = Adopter(self.home / "work", self.python, servers)
         self._try("airflow plugins", lambda: adopter.listed("plugins"))
         self._try("airflow providers list", lambda: adopter.listed("providers", "list"))
-        self._try("verdicts of an own contract in a DAG", adopter.judge_own_contract)
+        self._try(VERDICTS, adopter.judge_own_contract)
         return self.tried
 
     def _try(self, what: str, step: Callable[[], str]) -> bool:
@@ -107,27 +126,31 @@ class Place:
         print(f"   {'ok    ' if ok else 'FAILED'} {seconds:7.1f} s  {what}: {said}", flush=True)
         return ok
 
-    def _install(self, sdist: Path) -> str:
-        """Airflow first, with its constraints; then ours beside it, as Airflow's own manual says. Returns how."""
+    def _install_airflow(self) -> str:
+        """Airflow and its providers into a new environment, with its constraints. Returns which constraints."""
         run([str(self.base), "-m", "venv", str(self.venv)])
-        wheels = self.home / "wheels"
-        self._pip("wheel", "--no-deps", "--wheel-dir", str(wheels), str(sdist))
-        (wheel,) = wheels.glob("*.whl")
-        airflow = f"apache-airflow=={self.airflow}"
-        beside = [airflow, *(f"apache-airflow-providers-{name}" for name in self.providers)]
+        beside = [f"apache-airflow=={self.airflow}", *(f"apache-airflow-providers-{name}" for name in self.providers)]
         constraints = self.home / "constraints.txt"
         how = "Airflow's own constraints"
         if not self._fetch_constraints(constraints):
             day = self._released()
             self._resolve(beside, constraints, until=day)
             how = f"Airflow's own constraints could not be fetched: instead what was there when it came out, on {day}"
-        self._pip("install", *beside, "--constraint", str(constraints))
+        install = [UV, "pip", "install", "--quiet", "--python", str(self.python), "--constraint", str(constraints)]
+        run([*install, *beside], cwd=self.home)
+        return f"{how}; {len(self._installed())} packages"
+
+    def _install_ours(self, sdist: Path) -> str:
+        """Ours beside it and without constraints, as Airflow's own manual says. Returns what that changed."""
         before = self._installed()
-        self._pip("install", airflow, f"{wheel}[{EXTRAS}]")
+        wheels = self.home / "wheels"
+        self._pip("wheel", "--no-deps", "--wheel-dir", str(wheels), str(sdist))
+        (wheel,) = wheels.glob("*.whl")
+        self._pip("install", f"apache-airflow=={self.airflow}", f"{wheel}[{EXTRAS}]")
         after = self._installed()
         self.versions |= {name: after[name] for name in SHOWN if name in after}
         changed = [f"{name} {before[name]} -> {after[name]}" for name in before if before[name] != after.get(name)]
-        return f"{how}; {len(after)} packages; of Airflow's were changed: {', '.join(changed) or 'none'}"
+        return f"{len(after)} packages; of Airflow's were changed: {', '.join(changed) or 'none'}"
 
     def _fetch_constraints(self, file: Path) -> bool:
         address = CONSTRAINTS.format(airflow=self.airflow, python=self.minor)
@@ -201,19 +224,53 @@ def lab_servers(folder: Path) -> Iterator[dict[str, str]]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def table(tried: list[Tried]) -> str:
+def read_tried(file: Path, source: str) -> list[Tried]:
+    """Return what an earlier call tried with the same source, in its order."""
+    stored: list[Tried] = json.loads(file.read_text())["tried"] if file.is_file() else []
+    return [one for one in stored if _versions(one).get("source") == source]
+
+
+def of_combination(tried: Sequence[Tried], combination: Combination) -> list[Tried]:
+    """Return the steps of one combination."""
+    return [one for one in tried if _combination(one) == combination]
+
+
+def with_combination(tried: Sequence[Tried], new: Sequence[Tried]) -> list[Tried]:
+    """Return the steps with those of one combination in the place of its earlier ones; combinations by version."""
+    others = [one for one in tried if _combination(one) != _combination(new[0])]
+    return sorted([*others, *new], key=lambda one: tuple(_numbers(version) for version in _combination(one)))
+
+
+def worked(steps: Sequence[Tried]) -> bool:
+    """Return whether all steps of a combination worked, to the last."""
+    return bool(steps) and steps[-1]["what"] == VERDICTS and all(one["ok"] for one in steps)
+
+
+def table(tried: Sequence[Tried]) -> str:
     """Return Markdown: a row for each combination, a column for each thing that was tried."""
-    rows: dict[tuple[str, ...], dict[str, str]] = {}
+    rows: dict[Combination, dict[str, str]] = {}
     for one in tried:
-        versions = one["versions"]
-        assert isinstance(versions, dict)
-        row = rows.setdefault((versions["python"], versions["airflow"]), {})
+        row = rows.setdefault(_combination(one), {})
         row[str(one["what"])] = "yes" if one["ok"] else "**no**"
-        row["PySpark"] = versions.get("pyspark", row.get("PySpark", ""))
+        row["PySpark"] = _versions(one).get("pyspark", row.get("PySpark", ""))
     columns = list(dict.fromkeys(name for row in rows.values() for name in row))
     lines = [["Python", "Airflow", *columns], ["---"] * (2 + len(columns))]
     lines += [[*place, *(row.get(name, "not tried") for name in columns)] for place, row in rows.items()]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _combination(one: Tried) -> Combination:
+    return _versions(one)["python"], _versions(one)["airflow"]
+
+
+def _versions(one: Tried) -> dict[str, str]:
+    versions = one["versions"]
+    assert isinstance(versions, dict)
+    return versions
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version))
 
 
 if __name__ == "__main__":

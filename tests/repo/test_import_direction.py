@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "docs": set(),  # an example is copied to where nothing of ours may lie beside it
     "lab": {"lab"},
     "bench": {"bench", "lab", "tallystick_spark", "tallystick"},
-    "setup": {"adopter", "bootstrap", "class_archive", "jars", "machine", "pythons", "tallystick"},
+    "setup": {"adopter", "bootstrap", "class_archive", "jars", "machine", "own_airflow", "pythons", "tallystick"},
     "tests": {
         "adopt",
         "adopter",
@@ -37,6 +37,7 @@ MAY_IMPORT = {
         "docs_site",
         "jars",
         "machine",
+        "own_airflow",
         "tests",
         "bench",
     },
