@@ -12,7 +12,6 @@ import ssl
 import time
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib import import_module
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
@@ -31,7 +30,6 @@ _SECONDS_WITHOUT_WORD = 60.0
 """How long a token is kept whose endpoint does not say how long it is valid."""
 _ANSWER_BYTES_MAX = 1 << 20
 _REGION_OF_HOST = re.compile(r"\.([a-z]{2}(?:-[a-z]+)+-\d+)\.amazonaws\.com")
-_SIGNER = "aws_msk_iam_sasl_signer"
 
 Asked = tuple[str, float]
 """A token, and the time at which it ends, in seconds since the epoch."""
@@ -162,15 +160,26 @@ def msk_signer(servers: str) -> Callable[[str], Asked]:
     """Return what signs a token for MSK, as librdkafka calls it. Raises ConnectionNotGiven."""
     region = _region(servers)
     try:
-        signer = import_module(f"{_SIGNER}.MSKAuthTokenProvider")
+        # An extra, which brings all of Amazon's client.
+        from aws_msk_iam_sasl_signer.MSKAuthTokenProvider import generate_auth_token
+        from botocore.exceptions import BotoCoreError
     except ImportError:
         raise ConnectionNotGiven(
-            f"a Kafka connection has sasl.mechanism=AWS_MSK_IAM, and {_SIGNER} is not installed here: "
-            "pip install aws-msk-iam-sasl-signer-python; Spark needs the jar aws-msk-iam-auth beside its others, too"
+            "a Kafka connection has sasl.mechanism=AWS_MSK_IAM, and aws_msk_iam_sasl_signer is not installed here: "
+            "expected it from `pip install 'tallystick[msk]'`; "
+            "Spark needs the jar aws-msk-iam-auth beside its others, too"
         ) from None
 
     def sign(_: str) -> Asked:
-        token, ends_at_ms = signer.generate_auth_token(region)
+        try:
+            token, ends_at_ms = generate_auth_token(region)
+        except (AttributeError, ValueError, BotoCoreError) as fault:
+            # Where nobody gives it an account, the signer asks None for its key.
+            why = f" ({fault})" if isinstance(fault, BotoCoreError) else ""
+            raise TokenNotGiven(
+                f"this process has no account at AWS that a token for MSK could be signed with{why}; "
+                "give it one as for any client of AWS: the role of its pod or machine, or AWS_PROFILE"
+            ) from fault
         return token, ends_at_ms / 1000
 
     return sign

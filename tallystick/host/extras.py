@@ -11,6 +11,8 @@ EXTRA_OF = {
     "adbc_driver_manager": "postgres",
     "adbc_driver_postgresql": "postgres",
     "apprise": "apprise",
+    "aws_msk_iam_sasl_signer": "msk",
+    "botocore": "msk",
     "great_expectations": "gx",
     "opentelemetry": "otel",
     "prometheus_client": "otel",

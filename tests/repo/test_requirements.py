@@ -79,6 +79,43 @@ def test_an_import_that_is_not_declared_is_found_and_its_neighbours_are_not() ->
     assert undeclared(imports, None) == ["a.py: pytest", "d.py: fastapi"]
 
 
+UNSHIPPED = ("bench", "lab", "setup", "tests")
+"""What never leaves this checkout imports what the locks are made from, or an extra brings."""
+OF_THIS_CHECKOUT = {*UNSHIPPED, *(file.stem for file in (ROOT / "setup").glob("*.py"))}
+
+
+def wanted_here() -> set[str]:
+    """Name the packages of pyproject.toml and of every list in requirements/."""
+    lists = [file.read_text().splitlines() for file in (ROOT / "requirements").glob("*.in") if "jars" not in file.name]
+    lines = [line.partition("#")[0].strip() for lines in lists for line in lines]
+    every = [*PROJECT["dependencies"], *(line for lines in EXTRAS.values() for line in lines)]
+    return names([*every, *(line for line in lines if line and not line.startswith("-r"))])
+
+
+def unlisted(imports: Iterator[tuple[str, str]], listed: set[str]) -> list[str]:
+    """Name the imports of a package that another one happens to bring. One that is not installed here has its list."""
+    owners = packages_distributions()
+    return [
+        f"{file}: {module}"
+        for file, module in imports
+        if module not in OF_THIS_CHECKOUT
+        and module in owners
+        and not {canonicalize_name(name) for name in owners[module]} & listed
+    ]
+
+
+@pytest.mark.parametrize("folder", UNSHIPPED)
+def test_every_import_of_what_stays_here_stands_in_a_list(folder: str) -> None:
+    imports = list(outside_imports(ROOT / folder))
+    assert imports
+    assert unlisted(iter(imports), wanted_here()) == []
+
+
+def test_a_package_that_another_one_happens_to_bring_is_found_and_its_neighbours_are_not() -> None:
+    imports = iter([("a.py", "pytest"), ("b.py", "pluggy"), ("c.py", "adopt"), ("d.py", "markupsafe")])
+    assert unlisted(imports, {"pytest", "markupsafe"}) == ["b.py: pluggy"]
+
+
 def test_every_module_of_an_extra_is_brought_by_that_extra() -> None:
     owners = packages_distributions()
     assert {

@@ -2,12 +2,17 @@
 
 import base64
 import json
+import os
+import re
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from types import ModuleType, SimpleNamespace
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -131,35 +136,49 @@ MSK = {
 
 
 @pytest.fixture
-def signer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In place of Amazon's package: signs with nothing, and says for which region."""
-
-    def generate_auth_token(region: str) -> tuple[str, int]:
-        return f"signed for {region}", 9_000_000_000_000
-
-    package, provider = ModuleType("aws_msk_iam_sasl_signer"), ModuleType("MSKAuthTokenProvider")
-    provider.generate_auth_token = generate_auth_token  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, package.__name__, package)
-    monkeypatch.setitem(sys.modules, f"{package.__name__}.{provider.__name__}", provider)
+def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """This process has no account at AWS; what signs is Amazon's own package, which asks nobody."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
     kafka_tokens._tokens_of.cache_clear()
 
 
-@pytest.mark.usefixtures("signer")
+@pytest.fixture
+def account(nobody: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that AWS does not know: to sign needs a key, and no network."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cret")
+
+
+def signed_for(token: str) -> tuple[str, str]:
+    """The server that a token is for, and the account that signed it: key, day, region, service."""
+    address = urlsplit(base64.urlsafe_b64decode(token + "===").decode())
+    return address.netloc, parse_qs(address.query)["X-Amz-Credential"][0]
+
+
+@pytest.mark.usefixtures("account")
 @pytest.mark.parametrize("mechanism", ["AWS_MSK_IAM", "OAUTHBEARER"])
 def test_msk_is_logged_in_to_by_a_token_that_is_signed_here(mechanism: str) -> None:
     kafka = KafkaSettings(MSK | {"sasl.mechanism": mechanism})
     told = kafka.for_confluent()
     assert told["sasl.mechanism"] == "OAUTHBEARER"
-    assert told["oauth_cb"]("") == ("signed for eu-west-1", 9_000_000_000.0)
+    token, ends_at = told["oauth_cb"]("")
+    server, signer = signed_for(token)
+    assert server == "kafka.eu-west-1.amazonaws.com"
+    assert re.fullmatch(r"AKIDEXAMPLE/\d{8}/eu-west-1/kafka-cluster/aws4_request", signer)
+    assert 800 < ends_at - time.time() <= 900
     python = kafka.for_kafka_python()
     assert python["sasl_mechanism"] == "OAUTHBEARER"
-    assert python["sasl_oauth_token_provider"].token() == "signed for eu-west-1"
+    assert signed_for(python["sasl_oauth_token_provider"].token())[0] == server
     java = kafka.for_spark()
     assert java["kafka.sasl.mechanism"] == "AWS_MSK_IAM"
     assert java["kafka.sasl.jaas.config"] == "software.amazon.msk.auth.iam.IAMLoginModule required;"
 
 
-@pytest.mark.usefixtures("signer")
+@pytest.mark.usefixtures("account")
 def test_msk_behind_another_name_is_asked_for_in_the_environments_region(monkeypatch: pytest.MonkeyPatch) -> None:
     kafka = KafkaSettings(MSK | {"bootstrap.servers": "kafka.shop.example:9098"})
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
@@ -167,11 +186,21 @@ def test_msk_behind_another_name_is_asked_for_in_the_environments_region(monkeyp
     with pytest.raises(ConnectionNotGiven, match="names no region; expected AWS_REGION"):
         kafka.for_confluent()
     monkeypatch.setenv("AWS_REGION", "us-gov-west-1")
-    assert kafka.for_confluent()["oauth_cb"]("")[0] == "signed for us-gov-west-1"
+    assert signed_for(kafka.for_confluent()["oauth_cb"]("")[0])[0] == "kafka.us-gov-west-1.amazonaws.com"
+
+
+@pytest.mark.usefixtures("nobody")
+def test_a_process_without_an_account_at_aws_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    kafka = KafkaSettings(MSK)
+    with pytest.raises(TokenNotGiven, match="this process has no account at AWS that a token for MSK could be signed"):
+        kafka.for_kafka_python()
+    monkeypatch.setenv("AWS_PROFILE", "shop")
+    with pytest.raises(TokenNotGiven, match=r"\(The config profile \(shop\) could not be found\); give it one"):
+        kafka.for_kafka_python()
 
 
 def test_without_amazons_package_its_name_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", None)
+    monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer.MSKAuthTokenProvider", None)
     kafka_tokens._tokens_of.cache_clear()
-    with pytest.raises(ConnectionNotGiven, match="pip install aws-msk-iam-sasl-signer-python; Spark needs the jar"):
+    with pytest.raises(ConnectionNotGiven, match=r"`pip install 'tallystick\[msk\]'`; Spark needs the jar"):
         KafkaSettings(MSK).for_kafka_python()
