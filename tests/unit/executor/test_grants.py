@@ -1,5 +1,6 @@
 """The rights that a contract needs follow from what it says: nothing of what it leaves out is asked for."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,56 @@ def acls(contract: Contract) -> set[tuple[str, str, str, str]]:
 def statements(contract: Contract) -> list[str]:
     found = postgres_statements(contract, reader="reader", poster='the "poster"')
     return [one for one in found if one.startswith("GRANT")]
+
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+def documented(page: str, section: str) -> set[tuple[str, str]]:
+    """Rights and what they are on, of the table in a section of a page that has a row for each."""
+    text = (DOCS / page).read_text().split(f"\n## {section}\n")[1].split("\n## ")[0]
+    head, _, *rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"
+    ]
+    right, on = head.index("right"), head.index("on")
+    return {(row[right], row[on].partition(":")[0]) for row in rows}
+
+
+def in_words(contract: Contract, principal: str) -> set[tuple[str, str]]:
+    """The same of what is granted."""
+    own = {
+        "topic tallystick.compensation.billing_payouts": "the topic `tallystick.compensation.<contract>`",
+        "topic __transaction_state": "the topic `__transaction_state`",
+        "transactional-id tallystick-compensation-test-billing_payouts": (
+            "the transactional id `tallystick-compensation-<environment>-<contract>`"
+        ),
+    }
+    kinds = {"topic": "the topics", "cluster": "the cluster", "transactional-id": "all transactional ids"}
+    return {
+        (", ".join(operations.split()), own.get(f"{kind} {name}", kinds[kind]))
+        for who, kind, name, operations in acls(contract)
+        if who == principal
+    }
+
+
+def test_the_docs_name_the_rights_that_are_granted_and_no_others() -> None:
+    strays = {"connection": "kafka_billing", "stray_topics": ["billing.old"]}
+    assert documented("install.md", "2. Kafka") == in_words(contract_of(L2T, kafka=strays), "reader")
+    repairing = (
+        contract_of(L2T, compensation=REPUBLISHES),
+        contract_of(T2L, compensation=POSTS),
+        contract_of(L2T, compensation=CAPS | {"abort_hanging_transactions": True}),
+    )
+    granted = set[tuple[str, str]]().union(*(in_words(contract, "executor") for contract in repairing))
+    assert documented("repairs.md", "Rights") == granted
+
+
+def test_the_docs_name_what_a_reader_of_the_ledger_is_granted() -> None:
+    needs = (DOCS / "install.md").read_text().split("The reader's role needs ")[1].split(".\n")[0]
+    found = "\n".join(postgres_statements(contract_of(L2T), reader="reader", poster="poster"))
+    granted = re.findall(r"GRANT (\w+)", found)
+    assert granted == ["CONNECT", "USAGE", "SELECT", "pg_read_all_stats"]
+    assert [word for word in granted if word not in needs] == []
 
 
 def test_a_contract_that_repairs_nothing_only_reads() -> None:
