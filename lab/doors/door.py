@@ -2,7 +2,7 @@
 each for its rights; and TLS before every PostgreSQL that it is told of.
 
 The lab's own services, and whoever plants faults, keep to the plain listener, where they may do all. So what the
-reconciler finds, it finds with nothing but what `tallystick grants` prints.
+reconciler finds, in the log and in the ledger, it finds with nothing but what `tallystick grants` prints.
 """
 
 import secrets

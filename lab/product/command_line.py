@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
 from lab.doors.door import EXECUTOR, READER, Door
 from lab.rounds.round_contracts import KAFKA, LEDGER
 from lab.rounds.second_person import SecondPerson
 from lab.servers import process
 from lab.servers.airflow_environment import SMALL_SPARK
-from lab.servers.postgres import STORE_ROLE
+from lab.servers.postgres import LEDGER_READER, STORE_ROLE
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import LabAddresses
 
@@ -39,7 +41,8 @@ class CommandLine:
     """`tallystick`, for the servers of one stack.
 
     kafka: id of the broker's connection. ledgers: those that stand elsewhere, by the connection's id. door: with one,
-    the reader and the executor have an account each, and the rights that `tallystick grants` prints for a contract.
+    the reader and the executor have an account each, and they and the ledger's reader the rights that
+    `tallystick grants` prints for a contract.
     """
 
     addresses: LabAddresses
@@ -111,6 +114,9 @@ class CommandLine:
             if contract not in self._granted:
                 printed = self._said("grants", str(contract), "--for", "kafka", *roles)
                 self.door.grant(self.addresses.bootstrap_servers, printed)
+                printed = self._said("grants", str(contract), "--for", "postgres", "--reader", LEDGER_READER)
+                with psycopg.connect(self.addresses.ledger_admin_dsn) as admin:
+                    admin.execute(printed.encode())
                 self._granted.add(contract)
 
     def _over_tls(self, dsn: str) -> str:

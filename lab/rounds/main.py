@@ -8,7 +8,8 @@ One stack for all seeds, and after it one of three brokers for the seeds that dr
 score and stores it as build/lab.json; exits 1 when anything differs from the truth.
 
 With a security the reconciler comes in by a door of its own (lab/doors): accounts, TLS, and the rights that
-`tallystick grants` prints. The score must be the same.
+`tallystick grants` prints. The score must be the same; and behind the same door an Airflow under FAB judges one more
+book, and shows it only to whom it may (lab/rounds/fronted_book.py).
 """
 
 import argparse
@@ -17,6 +18,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from rich.table import Table
 
 from lab.doors.door import Door, Security, open_door
 from lab.product.command_line import CommandLine
+from lab.rounds.fronted_book import Fronted, judge_in_front
 from lab.rounds.mixed_round import RoundResult, draw_cluster_faults, run_cluster_round, run_round
 from lab.servers.kafka_cluster import BROKERS_MAX
 from lab.servers.process import REPOSITORY
@@ -46,14 +49,21 @@ def main() -> None:
     folder: Path = options.folder.resolve()
     run = LongRun()
     rounds: list[RoundResult] = []
+    fronted: list[Fronted] = []
     figures_file = folder.with_suffix(".json")
 
     def keep(result: RoundResult) -> None:
         """Tell and store each round as it ends: a later one may fail."""
         rounds.append(result)
-        figures = figures_of(rounds, asked=options.seeds, seconds=run.seconds, security=options.security)
-        figures_file.write_text(json.dumps(figures, indent=2) + "\n")
+        store()
         _tell(result, run.say)
+
+    def store() -> None:
+        figures = figures_of(rounds, asked=options.seeds, seconds=run.seconds, security=options.security)
+        behind = {name: value for each in fronted for name, value in asdict(each).items()}
+        figures |= {"behind_fab": behind} if fronted else {}
+        figures["differs"] += [claim for each in fronted for claim in each.differs]
+        figures_file.write_text(json.dumps(figures, indent=2) + "\n")
 
     shutil.rmtree(folder / "rounds", ignore_errors=True)
     with _door(options.security, folder, 1) as door, start_stack(folder / "stack", door=door) as stack:
@@ -61,6 +71,10 @@ def main() -> None:
         run.say("broker and databases are up")
         for seed in options.seeds:
             keep(run_round(stack, seed, folder / "rounds" / str(seed), run.say))
+        if door is not None:
+            fronted.append(judge_in_front(stack, folder / "rounds" / "fronted", run.say))
+            store()
+            _tell_fronted(fronted[-1], run.say)
     drawn = [seed for seed in options.seeds if draw_cluster_faults(seed).log_faults]
     if drawn:
         with (
@@ -114,6 +128,13 @@ def _tell(result: RoundResult, say: Any) -> None:
     counted = ", ".join(f"{name} {getattr(total, name)}" for name in COLUMNS)
     say(f"[bold]seed {result.seed}[/bold]: {counted} ({result.seconds} s)")
     for claim in result.score.differs:
+        say(f"  [red]differs:[/red] {claim}")
+
+
+def _tell_fronted(result: Fronted, say: Any) -> None:
+    verdicts, shown_to = ", ".join(result.verdicts), ", ".join(result.shown_to)
+    say(f"[bold]behind FAB[/bold]: {verdicts}; its page is shown to {shown_to} ({result.seconds} s)")
+    for claim in result.differs:
         say(f"  [red]differs:[/red] {claim}")
 
 

@@ -183,12 +183,18 @@ class PostgresServer:
         return True
 
 
-def create_ledger(server: PostgresServer) -> None:
-    """Make the ledger database, its owner, and a reader who sees all its tables, also later ones, and changes none."""
+def create_ledger(server: PostgresServer, *, open_to_reader: bool = True) -> None:
+    """Make the ledger database, its owner, and a reader who sees all its tables, also later ones, and changes none.
+
+    open_to_reader: without, the reader may log in, and see nothing until somebody grants it.
+    """
     with server.connect() as admin:
         for role in (LEDGER_OWNER, LEDGER_READER):
             server.create_role(role, admin)
         admin.execute(f"CREATE DATABASE {LEDGER_DATABASE} OWNER {LEDGER_OWNER}")
+        if not open_to_reader:
+            admin.execute(f"REVOKE ALL ON DATABASE {LEDGER_DATABASE} FROM PUBLIC")
+            return
         admin.execute(f"GRANT pg_read_all_stats TO {LEDGER_READER}")
     with server.connect(LEDGER_OWNER, LEDGER_DATABASE) as owner:
         owner.execute(f"ALTER DEFAULT PRIVILEGES GRANT USAGE ON SCHEMAS TO {LEDGER_READER}")

@@ -94,7 +94,7 @@ def start_stack(
     """Run the servers on data in `folder`; all are stopped when the block ends, however it ends.
 
     controllers: of three brokers, so many are controllers too. broker_settings: beside the lab's own.
-    door: where the reconciler is to come in.
+    door: where the reconciler is to come in; the ledger's reader then sees nothing that it was not granted.
     """
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -110,7 +110,7 @@ def start_stack(
         cleanup.callback(process.in_parallel, cluster.stop, ledger_server.stop, store_server.stop, proxy.stop)
         process.in_parallel(
             cluster.start,
-            lambda: _start_ledger(ledger_server),
+            lambda: _start_ledger(ledger_server, open_to_reader=door is None),
             lambda: _start_store(store_server),
             proxy.start,
         )
@@ -133,10 +133,10 @@ def write_addresses(stack: LabStack, folder: Path) -> Path:
     return path
 
 
-def _start_ledger(server: PostgresServer) -> None:
+def _start_ledger(server: PostgresServer, *, open_to_reader: bool) -> None:
     server.initialise()
     server.start()
-    create_ledger(server)
+    create_ledger(server, open_to_reader=open_to_reader)
 
 
 def _start_store(server: PostgresServer) -> None:

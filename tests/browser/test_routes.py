@@ -5,7 +5,6 @@ measured is written to build/routes/, which `make routes` prints. Let in means t
 behind it; Airflow's own calls are asked with a body that changes nothing.
 """
 
-import json
 import os
 import re
 import subprocess
@@ -20,6 +19,7 @@ from typing import Any
 import httpx
 import pytest
 
+from lab.servers import fab
 from lab.servers.airflow import AirflowStack, start_airflow
 from lab.servers.airflow_environment import AirflowSettings
 from lab.servers.postgres import AIRFLOW_DATABASE, STORE_OWNER, STORE_ROLE, PostgresServer
@@ -36,10 +36,12 @@ TABLES = REPOSITORY / "build" / "routes"
 ROLES = ("anonymous", "viewer", "other_editor", "editor", "approver", "admin")
 MANAGERS = {
     "SimpleAuthManager": "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager",
-    "FAB": "airflow.providers.fab.auth_manager.fab_auth_manager.FabAuthManager",
+    "FAB": fab.MANAGER,
 }
 USERS = {"viewer": "viewer", "other_editor": "user", "editor": "user", "approver": "op", "admin": "admin"}
-"""User to SimpleAuthManager's role. It knows no rights on single DAGs: both editors edit all. For FAB: fab_users.py."""
+"""User to SimpleAuthManager's role. It knows no rights on single DAGs: both editors edit all."""
+
+FAB_ROLES = {"viewer": "Viewer", "admin": "Admin"} | {name: name for name in ("other_editor", "editor", "approver")}
 
 RECONCILE, COMPENSATE = "reconcile_billing_payouts", "compensate_billing_payouts"
 RUN = "triggered__2026-03-02T18:15:00+00:00"
@@ -192,7 +194,11 @@ def measured(request: pytest.FixtureRequest, build_folder: Path, store_server: P
         users=USERS,
         auth_manager=MANAGERS[request.param],
     )
-    make_users = partial(make_fab_users, settings) if request.param == "FAB" else None
+    make_users = (
+        partial(fab.make_users, settings, roles=FAB_ROLES, contract="billing_payouts", other="billing_payments")
+        if request.param == "FAB"
+        else None
+    )
     with start_airflow(
         settings, addresses, components=("api-server",), make_users=make_users, deadline_seconds=240
     ) as airflow:
@@ -229,18 +235,6 @@ def new_books(folder: Path, server: PostgresServer, *, name: str) -> LabAddresse
         store_owner_dsn=server.dsn(STORE_OWNER, name),
         airflow_dsn=server.dsn(AIRFLOW_DATABASE, f"{name}_airflow"),
         proxy_control_port=9,
-    )
-
-
-def make_fab_users(settings: AirflowSettings, environment: Mapping[str, str]) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "tests.browser.fab_users"],
-        input=json.dumps(settings.passwords()),
-        env=dict(environment),
-        cwd=REPOSITORY,
-        text=True,
-        check=True,
-        timeout=120,
     )
 
 
