@@ -1,32 +1,41 @@
-# One image for Airflow's four processes: Airflow, Java, the locked packages, Spark's jars, and our wheel.
-# There was no container engine where this was written: a test parses this file and holds it against the locks
-# (tests/repo/test_docker_compose.py), but nobody has built it yet.
-FROM apache/airflow:3.3.2-python3.11
-
+# One image for Airflow's processes: Airflow, Java, the locked packages, Spark's jars, and our wheel. It holds no DAGs:
+# docker-compose.yml mounts those of dags/, and an Airflow of one's own brings its own.
+# No container engine was there where this was written. `make image-check` replays these steps without one, and
+# tests/repo/test_docker_compose.py holds them against the locks.
+FROM apache/airflow:slim-3.3.2-python3.11 AS base
 USER root
+# Made here, since WORKDIR makes a folder that is root's in some builders.
+RUN install --directory --owner airflow --group 0 /opt/tallystick /opt/wheel
+
+FROM base AS wheel
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends gcc libc6-dev \
+    && rm -rf /var/lib/apt/lists/*
+USER airflow
+WORKDIR /opt/wheel
+COPY --chown=airflow:0 requirements/ requirements/
+RUN pip install --no-cache-dir --require-hashes -r requirements/uv.lock
+COPY --chown=airflow:0 pyproject.toml MANIFEST.in LICENSE README.md ./
+COPY --chown=airflow:0 setup/build_backend.py setup/
+COPY --chown=airflow:0 tallystick/ tallystick/
+COPY --chown=airflow:0 spark_apps/ spark_apps/
+COPY --chown=airflow:0 expectations/ expectations/
+COPY --chown=airflow:0 plugins/ plugins/
+RUN pip wheel --no-deps --no-build-isolation --wheel-dir dist .
+
+FROM base
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends openjdk-17-jre-headless \
     && rm -rf /var/lib/apt/lists/*
-
 USER airflow
 WORKDIR /opt/tallystick
 COPY --chown=airflow:0 requirements/ requirements/
 RUN pip install --no-cache-dir --require-hashes -r requirements/uv.lock \
     && pip install --no-cache-dir --require-hashes --no-build-isolation -r requirements/runtime.lock
-
-COPY --chown=airflow:0 pyproject.toml LICENSE README.md ./
-COPY --chown=airflow:0 tallystick/ tallystick/
-COPY --chown=airflow:0 spark_apps/ spark_apps/
-COPY --chown=airflow:0 expectations/ expectations/
-COPY --chown=airflow:0 plugins/ plugins/
-RUN pip install --no-cache-dir --no-deps --no-build-isolation . \
-    && tallystick jars fetch /opt/tallystick/jars
-
-COPY --chown=airflow:0 dags/ dags/
-ENV AIRFLOW__CORE__DAGS_FOLDER=/opt/tallystick/dags \
-    AIRFLOW__CORE__PLUGINS_FOLDER=/opt/tallystick/plugins \
-    TALLYSTICK_CONTRACTS_DIR=/opt/tallystick/dags/contracts \
-    TALLYSTICK_JARS_DIR=/opt/tallystick/jars \
+COPY --from=wheel --chown=airflow:0 /opt/wheel/dist/ dist/
+RUN pip install --no-cache-dir --no-deps dist/*.whl \
+    && tallystick jars fetch /opt/tallystick/jars \
+    && mkdir artifacts contracts
+ENV TALLYSTICK_JARS_DIR=/opt/tallystick/jars \
     TALLYSTICK_ARTIFACTS_DIR=/opt/tallystick/artifacts
-RUN mkdir -p /opt/tallystick/artifacts
 WORKDIR /opt/airflow

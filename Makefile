@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock audit sbom adopt pin-images routes demo lab lab-secured lab-long soak simulate replay backfill long-history crash model fuzz mutants natural relay cluster up down browser-setup promtool-setup object-store-setup object-store docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages bench-window clean
+.PHONY: help setup lock audit sbom adopt pin-images compose-check image-check helm-check routes demo lab lab-secured lab-long soak simulate replay backfill long-history crash model fuzz mutants natural relay cluster up down browser-setup promtool-setup object-store-setup object-store docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages bench-window clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -29,6 +29,15 @@ adopt: setup ## Install the wheel beside Airflow in fresh environments, and judg
 
 pin-images: setup ## Ask a registry for the digests of the base images, and write them behind their tags (REGISTRY=https://HOST)
 	@$(BIN)/python setup/pin_images.py $(REGISTRY)
+
+compose-check: setup ## Read docker-compose.yml by Compose itself, built from its Go module; no daemon (minutes the first time)
+	@$(BIN)/python setup/compose_check.py
+
+image-check: setup ## Replay the Dockerfile's steps in fresh folders, without a container engine (about 5 minutes)
+	@$(BIN)/python setup/image_check.py
+
+helm-check: setup ## Render the Helm example by Airflow's chart (CHART=DIR: a copy of it); Helm is built from its Go module
+	@$(BIN)/python setup/helm_check.py $(if $(CHART),--chart $(CHART))
 
 routes: setup ## Measure who may call each route, on a live Airflow under SimpleAuthManager and under FAB
 	@$(PYTEST) -q tests/browser/test_routes.py && cat build/routes/*.md

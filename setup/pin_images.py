@@ -22,7 +22,8 @@ FILES = ("Dockerfile", "docker-compose.yml")
 
 BUILT_HERE = "tallystick-airflow"
 _IMAGE = re.compile(
-    r"^(?P<before>FROM |\s*image: )(?P<name>[a-z0-9./-]+):(?P<tag>[\w.-]+)(?:@(?P<digest>sha256:[0-9a-f]{64}))?$",
+    r"^(?P<before>FROM |\s*image: )(?P<name>[a-z0-9./-]+):(?P<tag>[\w.-]+)(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
+    r"(?P<after> AS \w+)?$",
     flags=re.MULTILINE,
 )
 _MANIFESTS = ", ".join(
@@ -59,7 +60,7 @@ def pinned(text: str, digests: dict[tuple[str, str], str]) -> str:
 
     def replaced(at: re.Match[str]) -> str:
         digest = digests.get((at["name"], at["tag"]))
-        return f"{at['before']}{at['name']}:{at['tag']}@{digest}" if digest else at[0]
+        return f"{at['before']}{at['name']}:{at['tag']}@{digest}{at['after'] or ''}" if digest else at[0]
 
     return _IMAGE.sub(replaced, text)
 

@@ -107,13 +107,19 @@ def test_a_pin_is_replaced_and_not_doubled() -> None:
     )
 
 
+def test_the_name_of_a_stage_stays_behind_its_pin_and_is_no_image_itself() -> None:
+    text = "FROM postgres:18 AS base\nFROM base AS wheel\nFROM base\n"
+    assert images_of(text) == [POSTGRES]
+    assert pinned(text, {("postgres", "18"): DIGEST}) == text.replace(":18", f":18@{DIGEST}")
+
+
 def test_every_image_of_the_repository_is_seen() -> None:
     """So that none is left behind when a line is written in another way."""
     lines = [
         line
         for name in FILES
         for line in (ROOT / name).read_text().splitlines()
-        if line.startswith("FROM ") or (line.strip().startswith("image:") and "tallystick-airflow" not in line)
+        if line.startswith("FROM apache/") or (line.strip().startswith("image:") and "tallystick-airflow" not in line)
     ]
     assert len(lines) == 4
     assert len([image for name in FILES for image in images_of((ROOT / name).read_text())]) == len(lines)
