@@ -16,6 +16,7 @@ EXTRA_OF = {
     "great_expectations": "gx",
     "opentelemetry": "otel",
     "prometheus_client": "otel",
+    "pymysql": "mysql",
     "pyspark": "spark",
 }
 """Module that is imported without being in the core: the extra that installs it."""

@@ -47,7 +47,7 @@ from tallystick.contract.equality import Compared, row_money
 from tallystick.contract.ledger import LedgerSection
 from tallystick.contract.sql_condition import EXPECTED, for_pgjdbc, why_no_condition
 from tallystick.ledger.earlier_rows import ReadSlice, find_read_slice
-from tallystick.ledger.jdbc_connection import JdbcSettings
+from tallystick.ledger.jdbc_connection import MYSQL_FAMILY, JdbcSettings
 from tallystick.ledger.protocol import (
     HorizonHolder,
     LedgerDescription,
@@ -69,8 +69,19 @@ _SHIFT = 524_287
 _KEYS_AT_ONCE = 500
 """Number of values in one IN list; SQLite takes 32,766, others fewer."""
 
-_READ_ONLY = {"postgresql": "SET default_transaction_read_only = on", "sqlite": "PRAGMA query_only = ON"}
-"""The statement that makes a database refuse this session's writes, by SQLAlchemy's name of it; others have roles."""
+_BEGINS_WITH = {
+    "postgresql": ("SET default_transaction_read_only = on",),
+    **dict.fromkeys(MYSQL_FAMILY, ("SET SESSION TRANSACTION READ ONLY", "SET time_zone = '+00:00'")),
+    "sqlite": ("PRAGMA query_only = ON",),
+}
+"""The statements that make a database refuse this session's writes, and say its times in UTC, by SQLAlchemy's name of
+it; others have roles."""
+
+_REFUSED_BY_MYSQL = (1054, 1142, 1143, 1305, 1370)
+"""Error codes: no such column, table or column not shown to this user, no such function."""
+
+_ALIKE_IN_OTHER_CASE = (*MYSQL_FAMILY, "mssql")
+"""Databases that by default take texts for equal that differ in case, or by spaces at their end."""
 
 _TEXTS = ("row_id", "match_key", "transaction_key", "leg")
 _COLUMNS = (*_TEXTS, *Compared._fields)
@@ -119,8 +130,8 @@ def open_jdbc_connection(settings: JdbcSettings) -> Iterator[Connection]:
     engine = create_engine(settings.url, poolclass=NullPool, isolation_level="AUTOCOMMIT", hide_parameters=True)
     try:
         with engine.connect() as connection:
-            if read_only := _READ_ONLY.get(connection.dialect.name):
-                connection.exec_driver_sql(read_only)
+            for statement in _BEGINS_WITH.get(connection.dialect.name, ()):
+                connection.exec_driver_sql(statement)
             yield connection
     except OperationalError as error:
         raise LedgerUnreachable(f"ledger: {_said(error)}{what_to_do(str(error.orig))}") from None
@@ -150,13 +161,19 @@ class JdbcLedger:
         try:
             self.connection.execute(self._select().limit(0))
         except DBAPIError as error:
-            if isinstance(error, OperationalError) and "no such" not in str(error.orig):  # SQLite's word for a typo
+            if isinstance(error, OperationalError) and not self._says_a_typo(error):
                 raise
             raise LedgerRefused(f"{self._name}: {_said(error)}") from None
         row_id_is_unique = self._is_unique(columns.row_id)
         if not row_id_is_unique and not self._is_view():
             raise LedgerRefused(not_unique_row_id(self._name, columns.row_id))
         return LedgerDescription(key_is_unique=self._is_unique(columns.match_key), row_id_is_unique=row_id_is_unique)
+
+    def _says_a_typo(self, error: OperationalError) -> bool:
+        """Return whether it is the contract that does not fit, for which these databases have no error of another class."""
+        if self.connection.dialect.name in MYSQL_FAMILY:
+            return error.orig is not None and error.orig.args[0] in _REFUSED_BY_MYSQL
+        return "no such" in str(error.orig)  # SQLite's
 
     def read_snapshot(self) -> LedgerSnapshot:
         """Return how far it can be read: the overlap behind the newest value, or behind the clock for a timestamp.
@@ -232,7 +249,7 @@ class JdbcLedger:
         values = (key_value(key.type, one, dialect=dialect) for one in match_keys)
         asked = sorted(value for value in values if value is not None)
         found: dict[str, list[LedgerRow]] = {}
-        is_whole = self._slices_still_whole()
+        is_whole, wanted = self._slices_still_whole(), frozenset(match_keys)
         for first in range(0, len(asked), _KEYS_AT_ONCE):
             query = self._select().where(key.in_(asked[first : first + _KEYS_AT_ONCE])).order_by(self._order)
             for row in self.connection.execute(query):
@@ -249,7 +266,8 @@ class JdbcLedger:
                     was_read=not ledger_slice.baseline_position <= position < ledger_slice.position_start
                     or is_whole(position),
                 )
-                found.setdefault(one.match_key, []).append(one)
+                if one.match_key in wanted:
+                    found.setdefault(one.match_key, []).append(one)
         return {match_key: tuple(rows) for match_key, rows in found.items()}
 
     def _slices_still_whole(self) -> Callable[[int], bool]:
@@ -282,16 +300,19 @@ class JdbcLedger:
         key = self._column(self.ledger.columns.match_key)
         inside = select(key).where(self._between(ledger_slice.position_start, ledger_slice.position_end), self._pairs)
         older = select(key).where(self._order < self._bound(ledger_slice.position_start), self._pairs)
-        seen = self.connection.scalars(older.where(key.in_(inside)).distinct())
-        return tuple(sorted(_text(one) for one in seen))
+        seen = older.where(key.in_(inside))
+        if self.connection.dialect.name in _ALIKE_IN_OTHER_CASE:
+            exact = cast(key, types.LargeBinary)
+            seen = seen.where(exact.in_(inside.with_only_columns(exact)))
+        return tuple(sorted({_text(one) for one in self.connection.scalars(seen)}))
 
     def keys_below(self, ledger_slice: LedgerSlice, *, below: int) -> tuple[str, ...]:
         start, end = ledger_slice.position_start, min(ledger_slice.position_end, below)
         if start >= end:
             return ()
         key = self._column(self.ledger.columns.match_key)
-        there = select(key).where(self._between(start, end), self._pairs, key.is_not(None)).distinct()
-        return tuple(sorted(_text(one) for one in self.connection.scalars(there)))
+        there = select(key).where(self._between(start, end), self._pairs, key.is_not(None))
+        return tuple(sorted({_text(one) for one in self.connection.scalars(there)}))
 
     def held_snapshot(self) -> AbstractContextManager[None]:
         return nullcontext()

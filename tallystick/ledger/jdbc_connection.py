@@ -33,7 +33,7 @@ class JdbcSettings:
 def jdbc_settings(text: str) -> JdbcSettings:
     """Read an SQLAlchemy URL, or a JSON object {"url": ..., "jdbc_url": ..., "driver": ...} around one.
 
-    The latter two are known for PostgreSQL and SQLite. Raises ConnectionNotGiven, without the value.
+    The latter two are known for PostgreSQL, MariaDB, MySQL and SQLite. Raises ConnectionNotGiven, without the value.
     """
     try:
         given = json.loads(text) if text.startswith("{") else {"url": text}
@@ -45,9 +45,14 @@ def jdbc_settings(text: str) -> JdbcSettings:
         ) from None
     if url.drivername in ("postgres", "postgresql"):
         url = url.set(drivername="postgresql+psycopg")
+    elif url.drivername in MYSQL_FAMILY:
+        url = url.set(drivername=f"{url.drivername}+pymysql")
     backend = url.get_backend_name()
     more = dict(_READ_ONLY.get(backend, {}))
     jdbc_url, driver = given.get("jdbc_url"), given.get("driver") or _DRIVERS.get(backend)
+    if backend in MYSQL_FAMILY:
+        jdbc_url = jdbc_url or _of_mysql(url)
+        _refuse_names_as_texts(jdbc_url)
     if jdbc_url:
         _refuse_tls_unsaid(url, jdbc_url)
     elif backend == "postgresql":
@@ -63,14 +68,45 @@ def jdbc_settings(text: str) -> JdbcSettings:
     return JdbcSettings(url=url, jdbc_url=jdbc_url, driver=driver, more=more)
 
 
-_DRIVERS = {"postgresql": "org.postgresql.Driver", "sqlite": "org.sqlite.JDBC"}
+MYSQL_FAMILY = ("mysql", "mariadb")
+"""SQLAlchemy's names of databases that are read by PyMySQL and by MariaDB's JDBC driver."""
+
+_DRIVERS = {
+    "postgresql": "org.postgresql.Driver",
+    **dict.fromkeys(MYSQL_FAMILY, "org.mariadb.jdbc.Driver"),
+    "sqlite": "org.sqlite.JDBC",
+}
 """The driver's class, by SQLAlchemy's name of the database."""
 
 _READ_ONLY = {
     "postgresql": JDBC_READ_ONLY,
+    **{name: {"sessionInitStatement": "SET SESSION TRANSACTION READ ONLY"} for name in MYSQL_FAMILY},
     "sqlite": {"sessionInitStatement": "PRAGMA query_only = ON"},
 }
 """The options that make Spark's sessions refuse to write, by SQLAlchemy's name of the database."""
+
+
+def _of_mysql(url: URL) -> str:
+    """Return the address for MariaDB's driver. Its sessions are in UTC, which a TIMESTAMP is turned into there."""
+    return (
+        f"{_QUOTED_RIGHT}//{url.host or '127.0.0.1'}:{url.port or 3306}/{url.database or ''}"
+        "?permitMysqlScheme&tinyInt1isBit=false&sessionVariables=time_zone='+00:00'"
+    )
+
+
+_QUOTED_RIGHT = "jdbc:mysql:"
+
+
+def _refuse_names_as_texts(jdbc_url: str) -> None:
+    """Refuse an address for which Spark quotes names by double quotes: to these databases they are texts, so that each
+    row would say the names of its columns. Source: Spark, MySQLDialect.canHandle. Raises ConnectionNotGiven.
+    """
+    if not jdbc_url.startswith(_QUOTED_RIGHT):
+        raise ConnectionNotGiven(
+            "a ledger's connection of kind jdbc to MariaDB or MySQL: expected a jdbc_url that begins with jdbc:mysql:, "
+            "with permitMysqlScheme for MariaDB's driver, since Spark quotes the names of columns rightly for no other"
+        )
+
 
 _ABOUT_TLS = re.compile(r"ssl|tls|encrypt", re.IGNORECASE)
 _SERVERS = re.compile(r"//[^?;&]*")

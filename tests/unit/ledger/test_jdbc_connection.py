@@ -25,11 +25,39 @@ def test_the_jdbc_side_of_a_known_database_follows_from_its_address() -> None:
 
 
 def test_the_jdbc_side_of_another_database_is_given_beside_its_address() -> None:
-    other = (
-        '{"url": "mysql://r:p@db/billing", "jdbc_url": "jdbc:mysql://db/billing", "driver": "com.mysql.jdbc.Driver"}'
-    )
-    assert jdbc_settings(other).for_spark["url"] == "jdbc:mysql://db/billing"
-    for text_given in ("mysql://r:secret@db/billing", "secret", '{"uri": "secret"}', "{secret"):
+    other = '{"url": "oracle://r:p@db/billing", "jdbc_url": "jdbc:oracle:thin:@db/billing", "driver": "OracleDriver"}'
+    assert jdbc_settings(other).for_spark["url"] == "jdbc:oracle:thin:@db/billing"
+    for text_given in ("oracle://r:secret@db/billing", "secret", '{"uri": "secret"}', "{secret"):
         with pytest.raises(ConnectionNotGiven, match="of kind jdbc") as refused:
             jdbc_settings(text_given)
         assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["mysql", "mariadb"])
+def test_mariadb_is_read_by_pymysql_and_its_own_driver_in_utc_and_may_not_be_written(name: str) -> None:
+    known = jdbc_settings(f"{name}://reader:hunter2@db:3307/billing")
+    assert known.url.drivername == f"{name}+pymysql"
+    assert known.for_spark == {
+        "url": "jdbc:mysql://db:3307/billing?permitMysqlScheme&tinyInt1isBit=false&sessionVariables=time_zone='+00:00'",
+        "driver": "org.mariadb.jdbc.Driver",
+        "sessionInitStatement": "SET SESSION TRANSACTION READ ONLY",
+        "user": "reader",
+        "password": "hunter2",
+    }
+    assert jdbc_settings(f"{name}+mysqldb://r@db/billing").url.drivername == f"{name}+mysqldb"
+
+
+def test_an_address_for_which_spark_reads_names_as_values_is_refused() -> None:
+    given = '{"url": "mysql://r:secret@db/b", "jdbc_url": "jdbc:%s://db/b", "driver": "org.mariadb.jdbc.Driver"}'
+    with pytest.raises(ConnectionNotGiven, match="expected a jdbc_url that begins with jdbc:mysql:") as refused:
+        jdbc_settings(given % "mariadb")
+    assert "secret" not in str(refused.value)
+    assert jdbc_settings(given % "mysql").jdbc_url == "jdbc:mysql://db/b"
+
+
+def test_tls_that_only_the_python_side_asks_for_is_refused_for_mariadb_too() -> None:
+    url = "mariadb://r:secret@db/b?ssl_ca=/etc/ca.pem"
+    with pytest.raises(ConnectionNotGiven, match=r"asks for TLS \(ssl_ca\)"):
+        jdbc_settings(url)
+    given = '{"url": "%s", "jdbc_url": "jdbc:mysql://db/b?permitMysqlScheme&sslMode=verify-full"}'
+    assert jdbc_settings(given % url).jdbc_url.endswith("sslMode=verify-full")
