@@ -170,7 +170,7 @@ class JdbcLedger:
         return LedgerDescription(key_is_unique=self._is_unique(columns.match_key), row_id_is_unique=row_id_is_unique)
 
     def _says_a_typo(self, error: OperationalError) -> bool:
-        """Return whether it is the contract that does not fit, for which these databases have no error of another class."""
+        """Return whether it is the contract that does not fit: these databases have no class of errors for that."""
         if self.connection.dialect.name in MYSQL_FAMILY:
             return error.orig is not None and error.orig.args[0] in _REFUSED_BY_MYSQL
         return "no such" in str(error.orig)  # SQLite's

@@ -19,6 +19,7 @@ from dockerfile import files_of_context, read_stages
 from jars import read_locks
 
 from tallystick.contract.contract import load_contract
+from tests.repo.image_facts import CODE_FOLDERS, locked_version, variables_in
 
 ROOT = Path(__file__).parents[2]
 COMPOSE_TEXT = (ROOT / "docker-compose.yml").read_text()
@@ -30,7 +31,6 @@ IGNORE = (ROOT / ".dockerignore").read_text()
 SCHEMA: dict[str, Any] = json.loads((ROOT / "tests" / "repo" / "compose-spec.json").read_text())
 SHOP = load_contract(ROOT / "docs" / "examples" / "compose" / "shop_orders.yaml")
 
-CODE_FOLDERS = ("tallystick", "spark_apps", "plugins", "expectations", "dags")
 TUNING = {  # variables with a default that suits the containers, or that only the command line asks for
     "TALLYSTICK_ALLOWED_SIGNERS",
     "TALLYSTICK_ARTIFACTS_CONN_ID",
@@ -44,23 +44,10 @@ TUNING = {  # variables with a default that suits the containers, or that only t
 }
 
 
-def locked_version(package: str) -> str:
-    found = re.search(rf"^{package}==(\S+)", (ROOT / "requirements" / "runtime.lock").read_text(), flags=re.MULTILINE)
-    assert found
-    return found.group(1)
-
-
 def broker_version() -> str:
     jars = read_locks()
     (version,) = {version for _, artifact, version in (jar.coordinates for jar in jars) if artifact == "kafka_2.13"}
     return version
-
-
-def variables_in(*folders: str) -> set[str]:
-    """Every TALLYSTICK_ name that the code in these folders spells out in full."""
-    sources = [file.read_text() for folder in folders for file in (ROOT / folder).rglob("*.py")]
-    quoted = re.findall(r"[\"'](TALLYSTICK_[A-Z_]*[A-Z])[\"']", "\n".join(sources))
-    return set(quoted)
 
 
 def services_without_health(services: dict[str, dict[str, Any]]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from tests.repo.test_docker_compose import CODE_FOLDERS, locked_version, variables_in
+from tests.repo.image_facts import CODE_FOLDERS, locked_version, variables_in
 from tests.unit.cli.command_line import COMMANDS
 
 ROOT = Path(__file__).parents[2]
