@@ -131,8 +131,8 @@ def test_the_button_of_a_ledger_in_another_database_or_in_files_looks_there(pres
     )
     works, said = press(conn_type="tallystick_ledger", extra={"url": f"sqlite:///{tmp_path}/no/books.db"})
     assert (works, "sqlite does not answer: OperationalError" in said) == (False, True)
-    mysql = {"url": "mysql+pymysql://db/books", "jdbc_url": "jdbc:x", "driver": "d"}
-    works, said = press(conn_type="tallystick_ledger", extra=mysql)
+    oracle = {"url": "oracle+oracledb://db/books", "jdbc_url": "jdbc:x", "driver": "d"}
+    works, said = press(conn_type="tallystick_ledger", extra=oracle)
     assert (works, "its Python driver is not installed here" in said) == (False, True)
     (tmp_path / "one.parquet").touch()
     assert press(conn_type="tallystick_ledger", extra={"url": str(tmp_path)}) == (
