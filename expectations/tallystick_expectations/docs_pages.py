@@ -30,4 +30,4 @@ def docs_pages(artifacts: Place, contract_name: str) -> Iterator[Path]:
         pages = Path(scratch)
         yield pages
         write_index(pages, also=(f"validations/{name}" for name in names_below(place / "validations")))
-        send_folder(pages, place)
+        send_folder(pages, place, last="index.html")

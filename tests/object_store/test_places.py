@@ -1,7 +1,11 @@
 """Files in a real store of objects: whole or not at all, read back byte by byte, and each fault in words."""
 
 import json
+import os
 import pickle
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +29,7 @@ from tallystick.host.artifacts import (
     is_there,
     names_below,
     read_bytes,
+    send,
     send_folder,
     whole_file,
 )
@@ -65,6 +70,76 @@ def test_what_is_not_written_to_its_end_is_not_there_and_leaves_what_was(place: 
             write(place / "a.txt", "before")
         else:
             assert read_bytes(place / "a.txt") == before
+
+
+KILLED = """
+import os, signal, sys
+from tallystick.host import artifacts
+
+place, path = artifacts.artifacts_place() / "large", artifacts.Path(sys.argv[1])
+with artifacts._asked(place) as (system, key):
+    sink = system.open_output_stream(key)
+    sink.write(path.read_bytes())
+    print("written", flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_process_that_is_killed_while_it_sends_leaves_what_was(
+    place: ObjectPlace, settings: dict[str, str], tmp_path: Path
+) -> None:
+    """Some 40 MB are sent in parts by then; only the call that completes the object is missing."""
+    large = tmp_path / "large"
+    large.write_bytes(bytes(40 << 20))
+    for before in (None, b"before"):
+        done = subprocess.run(
+            [sys.executable, "-c", KILLED, str(large)],
+            env={**os.environ, **settings},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert (done.returncode, done.stdout) == (-signal.SIGKILL, "written\n"), done.stderr
+        if before is None:
+            assert names_below(place) == []
+            write(place / "large", "before")
+        else:
+            assert read_bytes(place / "large") == before
+    send(large, place / "large")
+    assert read_bytes(place / "large") == large.read_bytes()
+
+
+def test_an_interrupt_while_a_file_is_sent_leaves_no_half(
+    place: ObjectPlace, settings: dict[str, str], tmp_path: Path
+) -> None:
+    """A stream that is dropped completes its object; so all of it must be handed over by one call."""
+    large = tmp_path / "large"
+    large.write_bytes(bytes(80 << 20))
+    for _ in range(3):
+        sending = subprocess.Popen(
+            [sys.executable, "-c", SENDS, str(large)],
+            env={**os.environ, **settings},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert sending.stdout is not None
+        assert sending.stdout.readline() == b"sending\n"
+        sending.send_signal(signal.SIGINT)
+        _, told = sending.communicate(timeout=120)
+        assert sending.returncode != 0 and b"KeyboardInterrupt" in told
+        assert names_below(place) == [] or len(read_bytes(place / "large")) == large.stat().st_size
+
+
+SENDS = """
+import sys
+from tallystick.host import artifacts
+
+place = artifacts.artifacts_place()
+artifacts.names_below(place)
+print("sending", flush=True)
+artifacts.send(artifacts.Path(sys.argv[1]), place / "large")
+"""
 
 
 def test_folders_are_listed_and_deleted_and_one_that_is_not_there_is_empty(place: ObjectPlace) -> None:
@@ -113,7 +188,7 @@ def test_a_store_that_is_gone_is_told_and_has_all_it_had(
             lambda: is_there(place / "kept"),
             lambda: names_below(place),
             lambda: delete_folder(place),
-            lambda: send_folder(tmp_path, place),
+            lambda: send_folder(tmp_path, place, last="new"),
         ):
             with pytest.raises(ArtifactsUnreachable, match=f"^{place}"):
                 asked()

@@ -139,6 +139,7 @@ def test_machines_without_a_shared_folder_leave_all_in_the_store_and_a_run_witho
         assert s3.secret_key not in stderr
         assert read_run(books.store, name, 2) is None
         assert names_below(place) == kept
+        books.both(payment("latest"))
         code, stdout, stderr = new_machine(books).run("run", file)
         assert code == 0, stderr
         assert "Cut 2 of an earlier run has no verdict yet and goes first" in stderr

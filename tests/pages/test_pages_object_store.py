@@ -96,3 +96,4 @@ def test_a_connection_that_does_not_do_is_told(viewer: Any, address: str, monkey
     answer = viewer.get(REPORT)
     assert answer.status_code == 503
     assert "the extra has profile_name; expected at most aws_session_token" in answer.text
+    assert viewer.get(RUN).status_code == 200

@@ -243,7 +243,7 @@ def show_run(
     stakes = stakes_of_run(engine, contract_name, cut_n)
     chosen = _break_class(break_class)
     found = read_breaks(engine, contract_name, cut_n, break_class=chosen, after=after)
-    artifacts = read_artifacts_place()
+    has_report, has_data_docs = _links_of(contract_name, cut_n)
     return _page(
         request,
         "run",
@@ -253,8 +253,8 @@ def show_run(
         chosen=chosen or "",
         canaries=canary_sentence(run),
         titles=_titles(contract),
-        has_report=_may_be_there(report_path(artifacts, contract_name, cut_n)),
-        has_data_docs=_may_be_there(_data_docs(artifacts, contract_name) / "index.html"),
+        has_report=has_report,
+        has_data_docs=has_data_docs,
         now_utc=store_now(engine),
     )
 
@@ -435,12 +435,16 @@ def _data_docs(artifacts: Place, contract_name: str) -> Place:
     return artifacts / "data_docs" / contract_name
 
 
-def _may_be_there(place: Place) -> bool:
-    """Return whether a link to a file makes sense. Where nobody answers, the link leads to a page that says so."""
+def _links_of(contract_name: str, cut_n: int) -> tuple[bool, bool]:
+    """Return whether links to the report and to the Data Docs make sense. Where nobody answers, they lead to words."""
     try:
-        return is_there(place)
-    except ArtifactsUnreachable:
-        return True
+        artifacts = read_artifacts_place()
+        return (
+            is_there(report_path(artifacts, contract_name, cut_n)),
+            is_there(_data_docs(artifacts, contract_name) / "index.html"),
+        )
+    except (ArtifactsUnreachable, ArtifactsRefused):
+        return True, True
 
 
 def _file(folder: Place, name: str) -> Response:

@@ -88,7 +88,7 @@ def write_run_report(
 ) -> None:
     """Write the HTML report of a stored run again, and print its path. Its bytes are the same each time.
 
-    The run's breaks as Parquet are written too, where they are missing.
+    Without --folder, the run's breaks as Parquet are written too, where they are missing.
 
     Example: `tallystick report billing_payments/7 --folder reports`
     """
@@ -100,7 +100,7 @@ def write_run_report(
     artifacts = folder or artifacts_place()
     typer.echo(str(report_of(engine, run, artifacts)))
     contract = read_contract(engine, run.result.contract, run.result.cut_n)
-    if contract is not None and not run.cut.is_baseline:
+    if folder is None and contract is not None and not run.cut.is_baseline:
         add_breaks_file(run.result, contract, artifacts)
 
 
