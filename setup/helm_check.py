@@ -1,8 +1,9 @@
 """Renders docs/examples/helm/values.yaml by Helm and Airflow's own chart: `make helm-check`.
 
-The chart is asked of its own address, or is the folder or archive that CHART names. Helm refuses values that the
-chart's schema does not take. Then each container of Airflow, that of the tasks too, must have the image, the secret,
-the variables and the artifacts; and the migration must make the pool and migrate the store as its owner.
+The chart is asked of its own address, or is the folder or archive that CHART names. Helm refuses values of a wrong
+type. A name that the chart does not know it lets pass, so names are compared with the chart's own values. Then each
+container of Airflow, that of the tasks too, must have the image, the secret, the variables and the artifacts; and the
+migration must make the pool and migrate the store as its owner.
 
 Exit 0: so it is. 1: it is not, and each fault is on stderr. 2: Helm could not be built. 3: NOT CHECKED, since the chart
 could not be had.
@@ -48,6 +49,15 @@ def faults_of(documents: list[Document], values: Document) -> list[str]:
     return faults
 
 
+def unknown_names(values: Document, known: Document, place: str = "") -> list[str]:
+    """Name what the chart's own values have no such name for. Below an empty or listed value any name goes."""
+    if not isinstance(values, dict) or not isinstance(known, dict) or not known:
+        return []
+    strange = [f"{place}{name}: the chart has no such value" for name in values if name not in known]
+    both = [name for name in values if name in known]
+    return strange + [fault for name in both for fault in unknown_names(values[name], known[name], f"{place}{name}.")]
+
+
 def _is_owner(variable: Document) -> bool:
     reference = variable.get("valueFrom", {}).get("secretKeyRef", {})
     return bool(reference.get("name") == "tallystick-store-owner")
@@ -91,7 +101,11 @@ def main() -> int:
         print(f"helm-check: {fault}", file=sys.stderr)
         return 2
     place = [chart] if chart else ["airflow", "--repo", CHART_FROM, "--version", CHART_VERSION]
-    if not chart and subprocess.run([program, "show", "chart", *place], capture_output=True, check=False).returncode:
+    shown = subprocess.run([program, "show", "values", *place], capture_output=True, text=True, check=False)
+    if shown.returncode and chart:
+        print(f"helm-check: {chart} is no chart: {shown.stderr.strip()}", file=sys.stderr)
+        return 1
+    if shown.returncode:
         print(f"helm-check: NOT CHECKED: {CHART_FROM} did not give the chart; CHART=DIR names a copy", file=sys.stderr)
         return 3
     rendered = subprocess.run(
@@ -101,7 +115,8 @@ def main() -> int:
         print(f"helm-check: Helm refuses the values: {rendered.stderr.strip()}", file=sys.stderr)
         return 1
     documents = list(yaml.safe_load_all(rendered.stdout))
-    faults = faults_of(documents, yaml.safe_load(VALUES.read_text()))
+    values = yaml.safe_load(VALUES.read_text())
+    faults = unknown_names(values, yaml.safe_load(shown.stdout)) + faults_of(documents, values)
     for found in faults:
         print(f"helm-check: {found}", file=sys.stderr)
     if not faults:

@@ -52,7 +52,7 @@ def sell(orders: int, *, forget: int) -> None:
         }
         for _ in range(orders)
     ]
-    producer = Producer({"bootstrap.servers": os.environ["SHOP_BROKER"], "transactional.id": "shop"})
+    producer = Producer({"bootstrap.servers": os.environ["SHOP_BROKER"], "transactional.id": f"shop-{os.getpid()}"})
     producer.init_transactions(30)
     producer.begin_transaction()
     for order in sold:

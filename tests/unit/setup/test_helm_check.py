@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import yaml
-from helm_check import COMPONENTS, VALUES, faults_of
+from helm_check import COMPONENTS, VALUES, faults_of, unknown_names
 
 WANTED = yaml.safe_load(VALUES.read_text())
 OWNER = WANTED["migrateDatabaseJob"]["env"]
@@ -56,3 +56,13 @@ def test_a_whole_chart_has_no_fault() -> None:
 )
 def test_a_part_that_is_missing_or_too_much_is_found(changed: dict[str, Any], fault: str) -> None:
     assert fault in "\n".join(faults_of(chart(**changed), WANTED))
+
+
+def test_a_name_that_the_chart_does_not_know_is_found_with_its_place() -> None:
+    known = {"executor": "CeleryExecutor", "images": {"airflow": {"tag": None}}, "labels": {}, "env": []}
+    values = {"executr": "x", "images": {"airflow": {"tga": "1"}}, "labels": {"any": "name"}, "env": [{"name": "A"}]}
+    assert unknown_names(values, known) == [
+        "executr: the chart has no such value",
+        "images.airflow.tga: the chart has no such value",
+    ]
+    assert unknown_names({"executor": "x", "images": {"airflow": {"tag": "1"}}}, known) == []
