@@ -85,9 +85,12 @@ class Adopter:
         """The scheduler starts the first, a person the next two. Raises AdoptionFailed and AirflowFailed."""
         airflow.unpause(DAG)
         seen = [self._seen(airflow, airflow.scheduled(DAG), 0)]
+        start = datetime.now(UTC)
         for n, sold in ((1, ["20"]), (2, ["20", "--forget", "1"])):
             self._shop("sell", *sold)
-            seen.append(self._seen(airflow, airflow.trigger(DAG, datetime.now(UTC).isoformat()), n))
+            end = datetime.now(UTC)
+            seen.append(self._seen(airflow, airflow.trigger(DAG, start, end), n))
+            start = end
         if seen != [("success", "INCONCLUSIVE"), ("success", "MATCHED"), ("failed", "BROKEN")]:
             raise AdoptionFailed(f"the runs and verdicts are {seen}")
         if (status := airflow.page("/tallystick/")) != HTTPStatus.OK:
@@ -95,9 +98,12 @@ class Adopter:
         return "a scheduled baseline; MATCHED; BROKEN and a red run for a lost order; the overview page is shown"
 
     def _seen(self, airflow: OwnAirflow, run_id: str, n: int) -> tuple[str, str]:
-        """Return how a run ended, and the verdict that it stored."""
+        """Return how a run ended, and the verdict that it stored. Raises AdoptionFailed where it stored none."""
         state = airflow.state(DAG, run_id)
-        shown = self._run(self._tool("tallystick"), "show", f"{CONTRACT}/{n}", "--json", codes=(0, 1, 3))
+        try:
+            shown = self._run(self._tool("tallystick"), "show", f"{CONTRACT}/{n}", "--json", codes=(0, 1, 3))
+        except AdoptionFailed as failed:
+            raise AdoptionFailed(f"{failed}; the run is {state}: {airflow.failed_logs(DAG, run_id)}") from failed
         return state, str(json.loads(shown)["verdict"])
 
     def _lay_out(self, now_utc: datetime) -> None:

@@ -14,6 +14,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +69,11 @@ class OwnAirflow:
 
         return str(self._wait(first, "a scheduled run", SECONDS_TO_START))
 
-    def trigger(self, dag_id: str, logical_date: str) -> str:
-        """Start a run by hand, as people do for a window; returns its id."""
-        answer = self.client.post(f"/api/v2/dags/{dag_id}/dagRuns", json={"logical_date": logical_date})
+    def trigger(self, dag_id: str, start_utc: datetime, end_utc: datetime) -> str:
+        """Start a run by hand for the window from start to end; returns its id. Raises AirflowFailed."""
+        start, end = start_utc.isoformat(), end_utc.isoformat()
+        window = {"logical_date": end, "data_interval_start": start, "data_interval_end": end}
+        answer = self.client.post(f"/api/v2/dags/{dag_id}/dagRuns", json=window)
         if not answer.is_success:
             raise AirflowFailed(f"{dag_id} could not be triggered: {answer.status_code} {answer.text[:300]}")
         return str(answer.json()["dag_run_id"])
@@ -84,6 +87,14 @@ class OwnAirflow:
             return found if found in _ENDED else None
 
         return str(self._wait(ended, f"the end of {run_id}", SECONDS_A_RUN))
+
+    def failed_logs(self, dag_id: str, run_id: str) -> str:
+        """Return the last lines of each task of a run that has failed."""
+        tasks = (self._asked(f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances") or {}).get("task_instances", [])
+        failed = [str(one["task_id"]) for one in tasks if one["state"] == "failed"]
+        folder = self.home / "logs" / f"dag_id={dag_id}" / f"run_id={run_id}"
+        last = ((task, sorted(folder.glob(f"task_id={task}/attempt=*.log"))) for task in failed)
+        return "\n".join(f"{task}: {end_of(logs[-1])}" if logs else f"{task}: it has no log" for task, logs in last)
 
     def page(self, path: str) -> int:
         """Return the status of a page for the admin."""
@@ -105,8 +116,7 @@ class OwnAirflow:
                 pass
             time.sleep(0.5)
         reason = f"none within {seconds:.0f} s" if self.alive() else "Airflow has ended"
-        last = "\n".join(self.log.read_text(errors="replace").splitlines()[-_LAST_LINES:])
-        raise AirflowFailed(f"{what}: {reason}: {last}")
+        raise AirflowFailed(f"{what}: {reason}: {end_of(self.log)}")
 
 
 @contextmanager
@@ -143,6 +153,11 @@ def own_airflow(airflow: str, folder: Path, environment: Mapping[str, str]) -> I
     finally:
         own.client.close()
         _stop(child)
+
+
+def end_of(log: Path) -> str:
+    """Return the last lines of a file."""
+    return "\n".join(log.read_text(errors="replace").splitlines()[-_LAST_LINES:])
 
 
 def free_ports(count: int) -> list[int]:
