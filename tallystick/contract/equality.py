@@ -15,6 +15,8 @@ import re
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from tallystick.text.money import minor_unit_digits
+
 TEXT_LENGTH_MAX = 500
 """Characters of a key, leg or currency: at most 2,000 bytes, which PostgreSQL still takes into an index."""
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
@@ -45,22 +47,36 @@ def in_capitals(currency: str) -> str:
     return currency.upper()
 
 
-def row_money(amount: Any, currency: Any) -> Compared:
-    """Return the values that a ledger row is compared by, as its database gives its two columns, in minor units."""
-    amount_minor = whole_minor(amount)
+def row_money(amount: Any, currency: Any, *, in_major: bool = False) -> Compared:
+    """Return the values that a ledger row is compared by, as its database gives its two columns.
+
+    in_major: the amount counts the currency's major units; one of a currency that ISO 4217 gives no digits is none.
+    """
+    digits = _digits_of(currency) if in_major else 0
+    amount_minor = None if digits is None else whole_minor(amount, digits=digits)
     return NO_MONEY if amount_minor is None else Compared(amount_minor, fit_text(currency))
 
 
-def whole_minor(amount: Any) -> int | None:
-    """Return an amount as a whole number of minor units; None of what is none that a bigint holds.
+def whole_minor(amount: Any, *, digits: int = 0) -> int | None:
+    """Return an amount as a whole number of minor units; None of what is none that a bigint holds. digits: of the
+    minor unit, where the amount counts major ones. Nothing is rounded.
 
     A column may hold NaN, a file's any fraction, and SQLite's any text.
     """
     written = "" if amount is None else str(amount)
     number = Decimal(written) if _NUMBER.fullmatch(written) else None
-    if number is None or number.adjusted() > _LONG_DIGITS or number != int(number):
+    if number is None or number.adjusted() > _LONG_DIGITS:
         return None
-    return int(number) if LONG_MIN <= number <= LONG_MAX else None
+    sign, figures, exponent = number.as_tuple()
+    minor = Decimal((sign, figures, int(exponent) + digits))  # no arithmetic, which would round to 28 figures
+    return int(minor) if minor == int(minor) and LONG_MIN <= minor <= LONG_MAX else None
+
+
+def _digits_of(currency: Any) -> int | None:
+    try:
+        return minor_unit_digits(str(currency).upper())
+    except LookupError:
+        return None
 
 
 def fit_text(value: Any) -> str:

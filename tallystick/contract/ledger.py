@@ -157,10 +157,8 @@ class LedgerSection(ContractPart):
             )
         if self.kind in ("jdbc", "parquet") and self.slice_by != "xmin":
             raise ValueError(f"expected no slice_by with kind {self.kind}: only postgres slices by transaction id")
-        if self.kind in ("jdbc", "parquet") and self.amount_unit != "minor":
-            raise ValueError(
-                f"expected amount_unit minor with kind {self.kind}: major units are read from postgres only"
-            )
+        if self.kind == "parquet" and self.amount_unit != "minor":
+            raise ValueError("expected amount_unit minor with kind parquet: major units are read from databases only")
         return self
 
     @property

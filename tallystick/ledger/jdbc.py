@@ -48,6 +48,7 @@ from tallystick.contract.ledger import LedgerSection
 from tallystick.contract.sql_condition import EXPECTED, for_pgjdbc, why_no_condition
 from tallystick.ledger.earlier_rows import ReadSlice, find_read_slice
 from tallystick.ledger.jdbc_connection import MYSQL_FAMILY, JdbcSettings
+from tallystick.ledger.jdbc_types import is_exact_number
 from tallystick.ledger.protocol import (
     HorizonHolder,
     LedgerDescription,
@@ -149,10 +150,16 @@ class JdbcLedger:
     now: Callable[[], datetime]
     scattered_before: Callable[[ReadSlice], int | None] = lambda one: None
 
+    @property
+    def in_major(self) -> bool:
+        """Return whether amounts count major units of their currency."""
+        return self.ledger.amount_unit == "major"
+
     def describe(self) -> LedgerDescription:
         columns = self.ledger.columns
         self._require_condition()
         self._require_order()
+        self._require_exact_amount()
         if columns.written_at is not None and not getattr(self._column(columns.written_at).type, "timezone", False):
             raise LedgerRefused(
                 f"{self._name}: column {columns.written_at}, which the contract names written_at: "
@@ -170,7 +177,7 @@ class JdbcLedger:
         return LedgerDescription(key_is_unique=self._is_unique(columns.match_key), row_id_is_unique=row_id_is_unique)
 
     def _says_a_typo(self, error: OperationalError) -> bool:
-        """Return whether it is the contract that does not fit: these databases have no class of errors for that."""
+        """Return whether the contract does not fit: these databases have no class of errors for that alone."""
         if self.connection.dialect.name in MYSQL_FAMILY:
             return error.orig is not None and error.orig.args[0] in _REFUSED_BY_MYSQL
         return "no such" in str(error.orig)  # SQLite's
@@ -255,7 +262,7 @@ class JdbcLedger:
             for row in self.connection.execute(query):
                 position = -1 if row.position is None else self._position(row.position)
                 texts = {name: _text(getattr(row, name)) for name in _TEXTS}
-                money = row_money(row.amount_minor, row.currency)
+                money = row_money(row.amount_minor, row.currency, in_major=self.in_major)
                 one = LedgerRow(
                     **texts,
                     amount_minor=money.amount_minor,
@@ -385,6 +392,14 @@ class JdbcLedger:
             raise LedgerRefused(
                 f"{self._name}: column {self.ledger.order_by}, which the contract names order_by: "
                 f"got {self._order.type!r}; expected an integer, or a timestamp of a database that has such a type"
+            )
+
+    def _require_exact_amount(self) -> None:
+        amount = self._column(self.ledger.columns.amount_minor)
+        if self.in_major and not is_exact_number(amount.type, dialect=self.connection.dialect.name):
+            raise LedgerRefused(
+                f"{self._name}: column {amount.name}, which the contract names amount_minor: got {amount.type!r} with "
+                "amount_unit: major; expected a decimal or an integer: floating point holds no exact money"
             )
 
     def _is_unique(self, column: str) -> bool:

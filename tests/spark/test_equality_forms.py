@@ -3,10 +3,12 @@
 from itertools import product
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tallystick.contract.equality import Compared, compared, in_capitals, row_money
+from tallystick.contract.equality import NO_MONEY, Compared, compared, in_capitals, row_money
 from tallystick_spark.matching import equality_forms
 from tallystick_spark.matching.frame_match import pair_by_key
 from tallystick_spark.matching.keyed_hash import new_secret
@@ -37,6 +39,23 @@ CASES = (
     "\u01c6",
     "\u0149",
     "\U00010428",
+)
+
+
+SIGNS = st.sampled_from(("", "-", "+"))
+PLAIN = st.builds(
+    "{}{}.{}{}".format,
+    SIGNS,
+    st.integers(0, 10**19),
+    st.text("0123456789", max_size=5),
+    st.sampled_from(("", "", "0", "00000", "0" * 30, "0" * 30 + "1")),
+)
+WITH_EXPONENT = st.builds(
+    "{}{}{}{}".format,
+    SIGNS,
+    st.integers(0, 10**20),
+    st.sampled_from(("e", "E", "E+", "e-", ".5e-")),
+    st.integers(0, 25),
 )
 
 
@@ -75,5 +94,28 @@ def test_a_rows_money_is_read_by_spark_as_by_look_ups(spark: SparkSession) -> No
         [(str(place), "a", "p", "leg", *money) for place, money in enumerate(written)],
         "row_id string, match_key string, transaction_key string, leg string, amount_minor string, currency string",
     )
-    rows = {int(row.row_id): (row.amount_minor, row.currency) for row in as_ledger_rows(frame).collect()}
-    assert {written[place]: money for place, money in rows.items()} == {one: row_money(*one) for one in written}
+    for in_major in (False, True):
+        read = as_ledger_rows(frame, in_major=in_major).collect()
+        rows = {written[int(row.row_id)]: (row.amount_minor, row.currency) for row in read}
+        assert rows == {one: row_money(*one, in_major=in_major) for one in written}
+
+
+def test_money_in_major_units_is_read_by_spark_as_by_look_ups(spark: SparkSession) -> None:
+    """Of 2,000 amounts as databases write them, of currencies of each number of digits, and of none."""
+    drawn: list[tuple[str, str]] = []
+
+    @settings(max_examples=2_000, database=None, deadline=None, derandomize=True)
+    @given(amount=st.one_of(PLAIN, WITH_EXPONENT), code=st.sampled_from(("EUR", "jpy", "KWD", "CLF", "XAU", "EURO")))
+    def draw(amount: str, code: str) -> None:
+        drawn.append((amount, code))
+
+    draw()
+    written = list(dict.fromkeys(drawn))
+    frame = spark.createDataFrame(
+        [(str(place), "a", "p", "leg", *money) for place, money in enumerate(written)],
+        "row_id string, match_key string, transaction_key string, leg string, amount_minor string, currency string",
+    )
+    read = as_ledger_rows(frame, in_major=True).collect()
+    rows = {written[int(row.row_id)]: (row.amount_minor, row.currency) for row in read}
+    assert rows == {one: row_money(*one, in_major=True) for one in written}
+    assert 100 < sum(money == NO_MONEY for money in rows.values()) < len(rows) - 100

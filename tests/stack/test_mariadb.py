@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import pytest
 from lab.servers.mariadb import READER, MariadbServer
 from lab.servers.process import REPOSITORY
 from tallystick.connections.connections import environment_variable
+from tallystick.contract.contract import Contract
 from tallystick.ledger.protocol import LedgerRefused, LedgerUnreachable
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline.open_ledger import open_ledger_of
@@ -69,14 +70,21 @@ class MariadbBooks:
 
     def post(self, *events: Event) -> None:
         """Two postings per event, of which the contract picks one, in one transaction."""
+        self._post([(one, one.amount_minor) for one in events])
+
+    def post_as(self, amounts: Mapping[Event, str]) -> None:
+        """The same of events whose rows say another amount, or say it otherwise."""
+        self._post(list(amounts.items()))
+
+    def _post(self, rows: Sequence[tuple[Event, int | str]]) -> None:
         with self.owner.cursor() as cursor:
             cursor.execute("BEGIN")
             cursor.executemany(
                 "INSERT INTO posting (event_id, payment_id, leg, side, amount_minor, currency) "
                 "VALUES (%s, %s, %s, %s, %s, %s)",
                 [
-                    (one.event_id, one.payment_id, one.leg, side, one.amount_minor, one.currency)
-                    for one in events
+                    (one.event_id, one.payment_id, one.leg, side, amount, one.currency)
+                    for one, amount in rows
                     for side in ("debit", "credit")
                 ],
             )
@@ -162,6 +170,38 @@ def test_the_command_line_reconciles_it(mariadb: MariadbBooks, tmp_path: Path) -
     assert "a password" not in done.stderr + done.stdout
 
 
+def test_decimals_in_major_units_are_exact_and_one_with_more_digits_than_its_currency_equals_nothing(
+    mariadb: MariadbBooks,
+) -> None:
+    books = with_ledger(mariadb.books, amount_unit="major")
+    mariadb.execute("ALTER TABLE posting MODIFY amount_minor double NOT NULL")
+    with pytest.raises(LedgerRefused, match=r"amount_minor: got DOUBLE.*floating point holds no exact money"):
+        books.take_cut()
+    mariadb.execute("ALTER TABLE posting MODIFY amount_minor decimal(40, 20) NOT NULL")
+    books.take_cut()
+    right = (
+        payment("eur", 1_250),
+        payment("jpy", 5, "JPY"),
+        payment("kwd", -1_234, "KWD"),
+        payment("large", 2**63 - 1),
+    )
+    wrong = (payment("finer", 1_250), payment("yen and a half", 5, "JPY"), payment("a cent", 1_250))
+    mariadb.post_as(dict(zip(right, ("12.5", "5", "-1.234", "92233720368547758.07"), strict=True)))
+    mariadb.post_as(dict(zip(wrong, ("12.50000000000000000001", "5.5", "12.51"), strict=True)))
+    books.produce(*right, *wrong)
+    run = books.next_run()
+    assert kinds(run) == expected(*(("amount_mismatch", one) for one in wrong))
+    assert (run.result.figures.matched_rows, doubts(run)) == (4, [])
+    assert books.judge_again(run).digest == run.result.digest
+
+
+def with_ledger(books: LiveBooks, **changes: object) -> LiveBooks:
+    """The same books under a contract that says something else of its ledger."""
+    document = books.contract.model_dump(mode="json", exclude_defaults=True)
+    changed = Contract.model_validate(document | {"ledger": document["ledger"] | changes})
+    return replace(books, contract=changed)
+
+
 def test_keys_that_differ_in_case_or_by_a_space_at_the_end_are_different_keys(mariadb: MariadbBooks) -> None:
     """To MariaDB they are equal texts; an event of one is no event of the other."""
     books = mariadb.books
@@ -194,10 +234,8 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(
         ({"table": f"{books.contract.ledger.table}s"}, "no such table"),
         ({"order_by": "leg"}, "got VARCHAR"),
     ):
-        document = books.contract.model_dump(mode="json", exclude_defaults=True)
-        changed = type(books.contract).model_validate(document | {"ledger": document["ledger"] | changes})
         with pytest.raises(LedgerRefused, match=words):
-            replace(books, contract=changed).take_cut()
+            with_ledger(books, **changes).take_cut()
     monkeypatch.setenv(environment_variable(MARIADB), server.url("root", books.contract.ledger.table.split(".")[0]))
     with (
         pytest.raises(LedgerUnreachable, match="READ ONLY transaction"),

@@ -23,6 +23,7 @@ from tallystick.ledger.postgres_connection import jdbc_scan_options
 from tallystick.ledger.protocol import Ledger, LedgerDescription
 from tallystick.matching.scan_result import REPEATED_IDS_MAX
 from tallystick.model.cut import LedgerSlice
+from tallystick.text.money import codes_by_digits
 
 _FETCH_ROWS = "10000"
 
@@ -127,7 +128,7 @@ def _read_jdbc(spark: SparkSession, ledger: JdbcLedger, ledger_slice: LedgerSlic
         .option("customSchema", ", ".join(f"{name} string" for name in _TEXTS))
         .load()
     )
-    return as_ledger_rows(rows)
+    return as_ledger_rows(rows, in_major=ledger.in_major)
 
 
 def _read_parquet(spark: SparkSession, ledger: ParquetLedger, ledger_slice: LedgerSlice) -> DataFrame:
@@ -149,13 +150,19 @@ def without_glob(path: str) -> str:
 _TEXTS = ("row_id", "match_key", "transaction_key", "leg", "amount_minor", "currency")
 
 
-def as_ledger_rows(rows: DataFrame) -> DataFrame:
+def as_ledger_rows(rows: DataFrame, *, in_major: bool = False) -> DataFrame:
     """Return the shape above, without nulls, by the rules of `postgres_sql.column_list`, money as `equality.row_money`.
 
-    written_at may be absent.
+    written_at may be absent. in_major: amounts count major units of their currency.
     """
-    amount = F.expr("try_cast(amount_minor AS decimal(38, 9))")
-    is_whole = F.coalesce((amount % 1 == 0) & amount.between(LONG_MIN, LONG_MAX), F.lit(False))
+    digits = _currency_digits() if in_major else F.lit(0)
+    written_amount = F.expr("try_cast(amount_minor AS decimal(38, 9))")
+    inside = F.when(written_amount.between(LONG_MIN, LONG_MAX), written_amount.cast("decimal(24, 4)"))
+    amount = inside * F.pow(F.lit(10), digits).cast("decimal(5, 0)")
+    is_whole = F.coalesce(
+        (_last_figure(F.col("amount_minor").cast("string")) + digits >= 0) & amount.between(LONG_MIN, LONG_MAX),
+        F.lit(False),
+    )
     written = F.unix_millis(F.col("written_at").cast("timestamp")) if "written_at" in rows.columns else F.lit(None)
     return rows.select(
         F.coalesce(F.col("row_id").cast("string"), F.lit("")).alias("row_id"),
@@ -166,6 +173,34 @@ def as_ledger_rows(rows: DataFrame) -> DataFrame:
         F.when(is_whole, F.coalesce(_fit("currency"), F.lit(""))).otherwise(NO_MONEY.currency).alias("currency"),
         written.cast("bigint").alias("written_ms"),
     )
+
+
+_FIGURES = r"^\s*[+-]?(\d*)\.?(\d*)(?:[eE]([+-]?\d{1,9}))?\s*$"
+"""A number's figures before and behind the point, and its exponent. Java's own digits and spaces are those of ASCII."""
+
+
+def _last_figure(number: Column) -> Column:
+    """Return the place of a number's last figure that is not 0: -2 of 0.25, and 0 or more of a whole number.
+
+    By its text: a cast would round a figure away that no decimal of Spark has room for. Null of what is no number.
+    """
+    before, behind, exponent = (F.regexp_extract(number, _FIGURES, group) for group in (1, 2, 3))
+    figures = F.concat(before, behind)
+    zeros = F.length(figures) - F.length(F.rtrim(figures, F.lit("0")))
+    place = F.when(exponent == "", F.lit(0)).otherwise(exponent.try_cast("int")) - F.length(behind) + zeros
+    is_plain = ~number.rlike("[.eE]")
+    return F.when(is_plain, F.lit(0)).when(
+        number.rlike(_FIGURES), F.when(zeros == F.length(figures), F.lit(0)).otherwise(place)
+    )
+
+
+def _currency_digits() -> Column:
+    """Return the digits of the minor unit of the row's currency; null where ISO 4217 gives it none."""
+    code = F.upper(F.col("currency").cast("string"))
+    digits = F.lit(None).cast("int")
+    for number, codes in codes_by_digits().items():
+        digits = F.when(code.isin(*codes), F.lit(number)).otherwise(digits)
+    return digits
 
 
 def _fit(name: str) -> Column:

@@ -19,6 +19,7 @@ from tallystick.contract.equality import (
     whole_minor,
 )
 from tallystick.kafka_log.event_decoder import EventDecoder
+from tallystick.text.money import minor_unit_digits
 from tests.unit.builders import LAW, event, row
 from tests.unit.event_payloads import FIELDS, PAYLOADS
 from tests.unit.moneys import AMOUNTS, CURRENCIES, OTHER_VALUE
@@ -135,3 +136,52 @@ def test_no_readable_event_equals_a_row_without_money(value: bytes) -> None:
     said = EventDecoder(FIELDS).read(value)
     if not said.problem:
         assert compared(said.amount_minor or 0, said.currency or "") != NO_MONEY
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency", "money"),
+    [
+        ("12.50", "EUR", (1_250, "EUR")),
+        (Decimal("12.5"), "eur", (1_250, "eur")),
+        ("-0.01", "EUR", (-1, "EUR")),
+        ("5", "JPY", (5, "JPY")),
+        ("5.000", "JPY", (5, "JPY")),
+        ("1.234", "KWD", (1_234, "KWD")),
+        ("0.0001", "CLF", (1, "CLF")),
+        ("92233720368547758.07", "EUR", (LONG_MAX, "EUR")),
+        (Decimal("1E+2"), "EUR", (10_000, "EUR")),
+    ],
+)
+def test_major_units_are_minor_ones_of_their_currency(amount: Any, currency: str, money: tuple[int, str]) -> None:
+    assert row_money(amount, currency, in_major=True) == money
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency"),
+    [
+        ("12.505", "EUR"),
+        ("12.500000000000000000000000000000000000001", "EUR"),
+        ("5.1", "JPY"),
+        ("92233720368547758.08", "EUR"),
+        ("1", "XAU"),
+        ("1", "EURO"),
+        ("1", None),
+        ("NaN", "EUR"),
+    ],
+)
+def test_an_amount_with_more_digits_than_its_currency_equals_nothing(amount: str, currency: str | None) -> None:
+    assert row_money(amount, currency, in_major=True) == NO_MONEY
+
+
+@LAW
+@given(
+    minor=st.integers(LONG_MIN, LONG_MAX), code=st.sampled_from(("EUR", "JPY", "KWD", "CLF")), zeros=st.integers(0, 40)
+)
+def test_each_amount_of_minor_units_is_read_back_from_major_ones(minor: int, code: str, zeros: int) -> None:
+    digits = minor_unit_digits(code)
+    whole, rest = divmod(abs(minor), 10**digits)
+    figures = f"{rest:0{digits}d}" if digits else ""
+    major = f"{'-' if minor < 0 else ''}{whole}.{figures}{'0' * zeros}"
+    assert row_money(major, code, in_major=True) == (minor, code)
+    assert row_money(f"{major}1", code, in_major=True) == NO_MONEY
+    assert Fraction(major) * 10**digits == minor

@@ -57,7 +57,7 @@ class TestFields(FieldCases):
                 ({"kind": "parquet"}, "expected quiet_seconds with kind parquet: how long a file that is still"),
                 ({**IN_FILES, "where": "true"}, "expected no where and no receipt columns with kind parquet"),
                 ({**IN_FILES, "columns": RECEIPT}, "expected no where and no receipt columns with kind parquet"),
-                ({**BY_COLUMN, "amount_unit": "major"}, "expected amount_unit minor with kind jdbc"),
+                ({**IN_FILES, "amount_unit": "major"}, "expected amount_unit minor with kind parquet"),
             )
         ),
         # input topics
@@ -105,6 +105,7 @@ class TestFields(FieldCases):
         {"ledger__slice_by": "written_xid"},
         {"ledger": {**WITH_RECEIPT}},
         {"ledger": {"connection": "l", "table": "a.b", **BY_COLUMN}},
+        {"ledger": {"connection": "l", "table": "a.b", **BY_COLUMN, "amount_unit": "major"}},
         {"ledger": {"connection": "l", "table": "a.b", **IN_FILES}},
         {"ledger": {"connection": "l", "table": "a.b", **BY_COLUMN, "columns": RECEIPT}},
         {"direction": "topic_to_ledger", "ledger__consumer_isolation": "read_uncommitted"},
