@@ -4,13 +4,14 @@ from that copy. Their headers say who made them. And: which events of a key stan
 
 import json
 from codecs import BOM_UTF8
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from tallystick.compensation.plan import PlanItem, RepairKind
 from tallystick.contract.event import EventFields
+from tallystick.contract.field_path import document_of, names_of
 from tallystick.kafka_log.committed_records import CommittedRecord
 from tallystick.kafka_log.event_decoder import decoder_of
 from tallystick.kafka_log.record import ACTION_HEADER, REVERSES_HEADER, SESSION_HEADER, header_text
@@ -80,7 +81,7 @@ def event_value(item: PlanItem, names: EventFields) -> bytes:
         names.currency: item.currency,
         "occurred_at": item.occurred_at,
     }
-    return json.dumps(value).encode()
+    return json.dumps(document_of(value)).encode()
 
 
 def event_headers(item: PlanItem, *, session: str) -> tuple[tuple[str, bytes], ...]:
@@ -93,9 +94,16 @@ def reversal_value(copy: CurrentEvent, names: EventFields, *, negated: bool) -> 
     """Return the payload of the copy that is taken back; negated: with the other sign before its amount."""
     if not negated:
         return copy.value
-    document = _FIELDS_AS_WRITTEN.decode(copy.value.removeprefix(BOM_UTF8))
-    amount_minor = int(bytes(document[names.amount_minor]))
-    return msgspec.json.encode(document | {names.amount_minor: -amount_minor})
+    return _with_other_sign(copy.value.removeprefix(BOM_UTF8), names_of(names.amount_minor))
+
+
+def _with_other_sign(written: bytes, path: Sequence[str]) -> bytes:
+    """Return a JSON object, or at its path's end a whole number, with the other sign before that number."""
+    if not path:
+        return b"%d" % -int(written)
+    document = _FIELDS_AS_WRITTEN.decode(written)
+    name, *inside = path
+    return msgspec.json.encode(document | {name: msgspec.Raw(_with_other_sign(bytes(document[name]), inside))})
 
 
 def in_force(standing: Collection[CurrentEvent]) -> tuple[CurrentEvent, ...]:

@@ -30,7 +30,7 @@ class LedgerPost(ContractPart):
     """schema.table in the ledger's database, of ours, with action_id uuid PRIMARY KEY and plan_hash text. A row is
     written in the transaction that posts, so that an action posts once."""
     columns: dict[ColumnName, PayloadField] = Field(min_length=1)
-    """Column to the key of the event's JSON payload that it is copied from. A row that takes another back copies them
+    """Column to the field of the event's JSON payload that it is copied from. A row that takes another back copies them
     from that row."""
     rows: dict[Name, tuple[dict[ColumnName, str], ...]] = Field(min_length=1)
     """Leg to the rows that an event of it makes: for each, columns with their constant text, such as side: credit. As

@@ -14,9 +14,16 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from tallystick.contract.alerts import AlertRules
-from tallystick.contract.compensation import COUNTERPOSTABLE, POSTABLE, CompensationRules, refuse_columns_unfit_to_post
+from tallystick.contract.compensation import (
+    COUNTERPOSTABLE,
+    POSTABLE,
+    REPUBLISHABLE,
+    CompensationRules,
+    refuse_columns_unfit_to_post,
+)
 from tallystick.contract.error_lines import fault_lines
 from tallystick.contract.event import EventFields, InputFields, PayloadKey
+from tallystick.contract.field_path import names_of, refuse_fields_inside_fields
 from tallystick.contract.field_types import (
     PATTERNS,
     ContractPart,
@@ -75,7 +82,7 @@ class Contract(ContractPart):
     legs: dict[Name, TopicName] = Field(min_length=1)
     """Leg name to topic. A business transaction is whole when each leg was committed once."""
     event: EventFields = EventFields()
-    """Keys of the JSON payload, where they differ from the defaults."""
+    """Fields of the JSON payload, where they differ from the defaults."""
     ledger: LedgerSection
     """Where the ledger is."""
     currency_case: Literal["exact", "ignored"] = "exact"
@@ -164,6 +171,14 @@ class Contract(ContractPart):
 
     @field_validator("ledger")
     @classmethod
+    def _inputs_fields_fit(cls, ledger: LedgerSection, info: ValidationInfo) -> LedgerSection:
+        event = info.data.get("event")
+        if event is not None and ledger.kind == "topic":
+            refuse_fields_inside_fields(_of_input(event, ledger, several_legs=len(info.data.get("legs", ())) > 1).paths)
+        return ledger
+
+    @field_validator("ledger")
+    @classmethod
     def _receipts_are_the_relays(cls, ledger: LedgerSection, info: ValidationInfo) -> LedgerSection:
         if ledger.columns.receipt_offset and info.data.get("direction") is Direction.TOPIC_TO_LEDGER:
             raise ValueError("expected no receipt columns with direction topic_to_ledger: its rows are the consumer's")
@@ -232,6 +247,13 @@ class Contract(ContractPart):
             )
         if event.sequence is not None:
             raise ValueError("expected none with event.sequence: a republished event would stand out of order")
+        nested = next((path for path in event.paths if len(names_of(path)) > 1), None)
+        for one in rules.classes:
+            if nested is not None and one in REPUBLISHABLE:
+                raise ValueError(
+                    f"expected no class {one} where a field is a path, as {nested} is: a republished event has the "
+                    "contract's fields alone, and would lack the rest of the objects around them"
+                )
         return rules
 
     @property
@@ -252,13 +274,7 @@ class Contract(ContractPart):
     @property
     def input_event(self) -> EventFields:
         """Keys of an input event. Where the contract has one leg, none is asked for: the input is of that one."""
-        stated = self.ledger.event.model_dump(exclude_none=True)
-        plain = EventFields(
-            **{name: getattr(self.event, name) for name in InputFields.model_fields},
-            amount_unit=self.ledger.amount_unit,
-        )
-        fields = plain.model_copy(update=stated)
-        return fields if len(self.legs) > 1 else fields.model_copy(update={"leg": fields.match_key})
+        return _of_input(self.event, self.ledger, several_legs=len(self.legs) > 1)
 
     def event_on(self, topic: str) -> EventFields:
         """Keys of an event of this topic, be it an input or an output."""
@@ -305,6 +321,15 @@ class Contract(ContractPart):
         stated = self.model_dump(mode="json", exclude_defaults=True)
         document = json.dumps(stated, sort_keys=True, separators=(",", ":"))
         return sha256(document.encode()).hexdigest()
+
+
+def _of_input(event: EventFields, ledger: LedgerSection, *, several_legs: bool) -> EventFields:
+    """Return the fields of an input event: those of the output where the contract states no other."""
+    plain = EventFields(
+        **{name: getattr(event, name) for name in InputFields.model_fields}, amount_unit=ledger.amount_unit
+    )
+    fields = plain.model_copy(update=ledger.event.model_dump(exclude_none=True))
+    return fields if several_legs else fields.model_copy(update={"leg": fields.match_key})
 
 
 def load_contract(path: Path) -> Contract:

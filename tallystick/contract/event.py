@@ -5,6 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from tallystick.contract.field_path import refuse_fields_inside_fields
 from tallystick.contract.field_types import AmountUnit, ContractPart, PayloadField
 
 
@@ -17,7 +18,7 @@ class PayloadKey(StrEnum):
 
 
 class EventFields(ContractPart):
-    """The keys of the JSON payload."""
+    """The fields of the JSON payload, each a key or a path of keys."""
 
     match_key: PayloadField = "event_id"
     """Identifies the event; pairs with the ledger's match_key. The compared fields are no part of it."""
@@ -46,6 +47,21 @@ class EventFields(ContractPart):
             raise ValueError(f"expected a key of its own for sequence: {self.sequence!r} is named twice")
         return self
 
+    @model_validator(mode="after")
+    def _no_field_inside_another(self) -> Self:
+        refuse_fields_inside_fields(self.paths)
+        return self
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Return the paths of all fields that the contract names, some of them more than once."""
+        texts = (self.match_key, self.transaction_key, self.leg, self.amount_minor, self.currency)
+        return (
+            *texts,
+            *([self.ordering_key] if self.ordering_key else []),
+            *([self.sequence] if self.sequence else []),
+        )
+
     origin_header: Annotated[str, Field(min_length=1)] | None = None
     """Record header that names the service which wrote the event. Goes with known_origins."""
     known_origins: tuple[Annotated[str, Field(min_length=1)], ...] = ()
@@ -59,7 +75,7 @@ class EventFields(ContractPart):
 
 
 class InputFields(ContractPart):
-    """The keys of an input event, where they differ from the output's (`event`)."""
+    """The fields of an input event, where they differ from the output's (`event`)."""
 
     match_key: PayloadField | None = None
     """Pairs with the output's match_key."""

@@ -14,13 +14,14 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from tallystick.contract.field_path import LENGTH_MAX, PATH_MEANING, PATH_PATTERN, checked_path
 from tallystick.text.money import is_known_currency
 
 PATTERNS = {
     r"^[a-z][a-z0-9_]{0,62}$": "a name in lower case letters, digits and _, beginning with a letter",
     r"^[a-zA-Z0-9._-]{1,249}$": "a Kafka topic name: letters, digits, '.', '_' and '-'",
     r"^[a-z_][a-z0-9_]{0,62}$": "a column name in lower case letters, digits and _",
-    r"^[A-Za-z_][A-Za-z0-9_]{0,62}$": "a key of the JSON payload: letters, digits and _",
+    PATH_PATTERN: PATH_MEANING,
     r"^[a-z_][a-z0-9_]*\.[a-z_][a-z0-9_]*$": "schema.table, such as ledger.posting",
     r"^[a-zA-Z0-9._-]{1,250}$": "a DAG's id: letters, digits, '.', '_' and '-'",
     r"^[A-Za-z0-9_.@+-][A-Za-z0-9_.@+ -]{0,249}$": "a user's name: letters, digits, '.', '_', '@', '+', '-' and spaces",
@@ -28,7 +29,7 @@ PATTERNS = {
 }
 """Each regular expression with its meaning, for the reference and for whoever breaks it."""
 
-_NAME, _TOPIC, _COLUMN, _FIELD, _TABLE, _DAG, _PERSON, _MODULE = PATTERNS
+_NAME, _TOPIC, _COLUMN, _PATH, _TABLE, _DAG, _PERSON, _MODULE = PATTERNS
 
 
 def _is_currency(code: str) -> str:
@@ -51,7 +52,9 @@ def _is_written_out(moment: Any) -> Any:
 Name = Annotated[str, Field(pattern=_NAME)]
 TopicName = Annotated[str, Field(pattern=_TOPIC)]
 ColumnName = Annotated[str, Field(pattern=_COLUMN)]
-PayloadField = Annotated[str, Field(pattern=_FIELD)]
+PayloadField = Annotated[
+    str, AfterValidator(checked_path), WithJsonSchema({"type": "string", "pattern": _PATH, "maxLength": LENGTH_MAX})
+]
 TableName = Annotated[str, Field(pattern=_TABLE)]
 DagId = Annotated[str, Field(pattern=_DAG)]
 PersonName = Annotated[str, Field(pattern=_PERSON)]

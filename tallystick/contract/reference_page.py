@@ -49,6 +49,20 @@ Duplicate and unknown keys are rejected. Money is whole minor units: 1000 is 10.
 1000 JPY. Times carry their zone. Connections are ids; addresses and passwords never stand in a contract: Airflow reads
 them from its connections, the command line from the variable `TALLYSTICK_CONN_<ID>`.
 
+A field of an event is a key of its JSON payload, or a path of keys with dots between them. A key with other characters
+than letters, digits, `_` and `-` stands in double quotes. Each line below reads a field of
+`{{"data": {{"orderId": 7, "order.total": 1000, "unit-price": 250}}}}`:
+
+```yaml
+event:
+  match_key: data.orderId
+  amount_minor: data."order.total"
+  sequence: data.unit-price
+```
+
+A path leads through objects to one value, so lists have none. YAML takes quotes around a whole value for its own: a
+key with a dot at the top of the payload is written `'"order.id"'`.
+
 This page is written by `python -m tallystick.contract.reference_page`; a test holds it against the code.
 """
 

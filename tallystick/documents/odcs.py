@@ -12,6 +12,7 @@ from typing import Any
 
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import EventFields
+from tallystick.contract.field_path import document_of, path_of
 from tallystick.contract.ledger import LedgerColumns
 from tallystick.model.errors import TallystickError
 from tallystick.proposal.fields import ROLE_NAMES, ROLES
@@ -76,11 +77,16 @@ def _table(contract: Contract) -> dict[str, Any]:
 
 
 def _properties(names: Mapping[str, str], *, amount_type: str) -> list[dict[str, Any]]:
-    """One property for each name: two roles may share it."""
-    types = {names["amount_minor"]: amount_type}
+    """One property for each name: two roles may share it. A path has one for each of its keys, inside each other."""
+    return _nested(document_of(dict.fromkeys(names.values(), "string") | {names["amount_minor"]: amount_type}))
+
+
+def _nested(types: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
-        {"name": name, "logicalType": types.get(name, "string"), "required": True}
-        for name in dict.fromkeys(names.values())
+        {"name": name, "logicalType": "object", "required": True, "properties": _nested(kind)}
+        if isinstance(kind, dict)
+        else {"name": name, "logicalType": kind, "required": True}
+        for name, kind in types.items()
     ]
 
 
@@ -166,9 +172,13 @@ def _first_contract(
     }
 
 
-def _fields(schema: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    properties = _mappings(schema.get("properties"))
-    return {_name_of(one): one for one in properties}
+def _fields(schema: Mapping[str, Any], *, outside: tuple[str, ...] = ()) -> dict[str, Mapping[str, Any]]:
+    """Return the properties by their paths. outside: the names of the objects that they lie in."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for one in _mappings(schema.get("properties")):
+        names = (*outside, _name_of(one))
+        found |= _fields(one, outside=names) if one.get("properties") else {path_of(names): one}
+    return found
 
 
 def _field_of(role: str, fields: Mapping[str, Mapping[str, Any]]) -> str | None:
@@ -176,7 +186,7 @@ def _field_of(role: str, fields: Mapping[str, Mapping[str, Any]]) -> str | None:
     types = _TYPES.get(role)
     fitting = [name for name, field in fields.items() if types is None or field.get("logicalType") in types]
     by_default = next((name for name in _defaults(role) if name in fitting), None)
-    return by_default or next((name for name in fitting if ROLE_NAMES[role].search(name)), None)
+    return by_default or next((name for name in fitting if ROLE_NAMES[role].search(name.replace(".", "_"))), None)
 
 
 def _defaults(role: str) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from tallystick.anomalies.registry import RULES, AnomalyRule
 from tallystick.contract.contract import Contract
+from tallystick.contract.field_path import document_of
 from tallystick.judging.canary_cases import NO_KEY, missed_cases, planted_key
 from tallystick.judging.canary_evidence import calm_evidence, with_plant
 from tallystick.matching.evidence import Evidence, ScanOddities
@@ -190,14 +191,20 @@ def _value(
 ) -> bytes:
     fields = contract.event
     return json.dumps(
-        {
-            **({fields.ordering_key: match_key, fields.sequence: 1} if fields.ordering_key and fields.sequence else {}),
-            fields.transaction_key: transaction_key,
-            fields.match_key: match_key,  # last: where one key of the payload is both, it says which event it is
-            fields.leg: leg,
-            fields.amount_minor: _as_written(amount_minor) if fields.amount_unit == "major" else amount_minor,
-            fields.currency: currency,
-        }
+        document_of(
+            {
+                **(
+                    {fields.ordering_key: match_key, fields.sequence: 1}
+                    if fields.ordering_key and fields.sequence
+                    else {}
+                ),
+                fields.transaction_key: transaction_key,
+                fields.match_key: match_key,  # last: where one key of the payload is both, it says which event it is
+                fields.leg: leg,
+                fields.amount_minor: _as_written(amount_minor) if fields.amount_unit == "major" else amount_minor,
+                fields.currency: currency,
+            }
+        )
     ).encode()
 
 

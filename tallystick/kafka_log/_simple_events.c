@@ -1,9 +1,9 @@
-/* Reads simple events, many at a time, without an object for each: see _simple_events.pyi and decision record 33.
+/* Reads simple events, many at a time, without an object for each: see _simple_events.pyi and decision records 33 and 42.
 
-   A value is simple if it is one flat JSON object of printable ASCII without a backslash, whose members are strings,
-   short numbers, true, false or null. All that is accepted here is read alike by EventDecoder; at the first value that is
-   not simple all are given back unread. CPython ends the bytes of a bytes object with a NUL, which no rule below accepts:
-   so no rule reads past it. */
+   A value is simple if it is one JSON object of printable ASCII without a backslash, whose values are strings, short
+   numbers, true, false, null, and objects and arrays of the same, not deeper than DEPTH_MAX. All that is accepted here is
+   read alike by EventDecoder; at the first value that is not simple all are given back unread. CPython ends the bytes of a
+   bytes object with a NUL, which no rule below accepts: so no rule reads past it. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
@@ -11,6 +11,8 @@
 
 enum { MATCH_KEY, TRANSACTION_KEY, LEG, CURRENCY, AMOUNT, FIELDS };
 #define DIGITS_MAX 18
+#define NAMES_MAX 16
+#define DEPTH_MAX 16
 
 typedef struct {
     const char *at;
@@ -18,15 +20,27 @@ typedef struct {
 } Text;
 
 typedef struct {
-    Text name[FIELDS];
+    Text name[NAMES_MAX][FIELDS]; /* the keys on the way to each field, by depth */
+    int names[FIELDS];
     Py_ssize_t text_max;
 } Wanted;
 
 typedef struct {
-    Text text[FIELDS]; /* at: NULL until it is found; of the amount unused */
+    Text text[FIELDS]; /* of the amount unused */
     int64_t amount;
-    int has_amount;
+    int met[FIELDS]; /* how many keys of its path were met; all of them: the field was read */
 } Event;
+
+typedef struct {
+    Text text; /* at: NULL where the value is none */
+    int64_t number;
+    int is_whole;
+} Value;
+
+typedef struct {
+    const Wanted *wanted;
+    Event *event;
+} Reading;
 
 static const char *skip_space(const char *at)
 {
@@ -83,62 +97,118 @@ static const char *read_word(const char *at)
     return NULL;
 }
 
-static int is_named(const Text *name, const Text *wanted)
+static const char *read_object(const char *at, const Reading *reading, int depth, unsigned wanted);
+static const char *read_array(const char *at, const Reading *reading, int depth);
+
+static inline const char *read_scalar(const char *at, Value *value)
 {
-    return name->size == wanted->size && !memcmp(name->at, wanted->at, (size_t)name->size);
+    if (*at == '"')
+        return read_text(at + 1, &value->text);
+    if (*at == '-' || (*at >= '0' && *at <= '9'))
+        return read_number(at, &value->number, &value->is_whole);
+    return read_word(at);
 }
 
-static const char *read_member(const char *at, const Wanted *wanted, Event *event)
+static int keep(const Reading *reading, int field, const Value *value)
 {
-    Text name, text = {NULL, 0};
-    int64_t number = 0;
-    int is_whole = 0;
+    Event *event = reading->event;
+    if (field == AMOUNT) {
+        event->amount = value->number;
+        return value->is_whole;
+    }
+    event->text[field] = value->text;
+    return value->text.at && value->text.size <= reading->wanted->text_max;
+}
+
+/* A key that an object has twice is not simple, if a path leads through it. */
+static const char *read_member(const char *at, const Reading *reading, int depth, unsigned wanted)
+{
+    const Wanted *paths = reading->wanted;
+    unsigned here = 0, inside = 0;
+    Value value = {{NULL, 0}, 0, 0};
+    Text name;
     if (*at != '"' || !(at = read_text(at + 1, &name)))
         return NULL;
+    for (int field = 0; field < FIELDS; field++) {
+        const Text *key = &paths->name[depth][field];
+        if (!(wanted >> field & 1) || name.size != key->size || memcmp(name.at, key->at, (size_t)name.size))
+            continue;
+        if (reading->event->met[field]++ != depth)
+            return NULL;
+        if (paths->names[field] == depth + 1)
+            here |= 1u << field;
+        else
+            inside |= 1u << field;
+    }
     at = skip_space(at);
     if (*at != ':')
         return NULL;
     at = skip_space(at + 1);
-    if (*at == '"')
-        at = read_text(at + 1, &text);
-    else if (*at == '-' || (*at >= '0' && *at <= '9'))
-        at = read_number(at, &number, &is_whole);
+    if (*at == '{')
+        at = read_object(at, reading, depth + 1, inside);
+    else if (inside)
+        return NULL;
     else
-        at = read_word(at);
+        at = *at == '[' ? read_array(at, reading, depth + 1) : read_scalar(at, &value);
     if (!at)
         return NULL;
-    for (int field = 0; field < AMOUNT; field++) {
-        if (!is_named(&name, &wanted->name[field]))
-            continue;
-        if (!text.at || event->text[field].at || text.size > wanted->text_max)
+    for (int field = 0; here >> field; field++)
+        if (here >> field & 1 && !keep(reading, field, &value))
             return NULL;
-        event->text[field] = text;
-    }
-    if (is_named(&name, &wanted->name[AMOUNT])) {
-        if (!is_whole || event->has_amount)
-            return NULL;
-        event->amount = number;
-        event->has_amount = 1;
-    }
     return at;
+}
+
+/* `at` is on the opening bracket. wanted: a bit for each field whose path has led here, by `depth` keys. */
+static const char *read_object(const char *at, const Reading *reading, int depth, unsigned wanted)
+{
+    if (depth >= DEPTH_MAX)
+        return NULL;
+    at = skip_space(at + 1);
+    if (*at == '}')
+        return at + 1;
+    for (;; at = skip_space(at + 1)) {
+        if (!(at = read_member(at, reading, depth, wanted)))
+            return NULL;
+        at = skip_space(at);
+        if (*at == '}')
+            return at + 1;
+        if (*at != ',')
+            return NULL;
+    }
+}
+
+static const char *read_array(const char *at, const Reading *reading, int depth)
+{
+    Value value;
+    if (depth >= DEPTH_MAX)
+        return NULL;
+    at = skip_space(at + 1);
+    if (*at == ']')
+        return at + 1;
+    for (;; at = skip_space(at + 1)) {
+        if (*at == '{')
+            at = read_object(at, reading, depth + 1, 0);
+        else
+            at = *at == '[' ? read_array(at, reading, depth + 1) : read_scalar(at, &value);
+        if (!at)
+            return NULL;
+        at = skip_space(at);
+        if (*at == ']')
+            return at + 1;
+        if (*at != ',')
+            return NULL;
+    }
 }
 
 static int read_event(const char *at, const char *end, const Wanted *wanted, Event *event)
 {
-    memset(event, 0, sizeof *event);
+    const Reading reading = {wanted, event};
+    memset(event->met, 0, sizeof event->met);
     at = skip_space(at);
-    if (*at != '{')
+    if (*at != '{' || !(at = read_object(at, &reading, 0, (1u << FIELDS) - 1)) || skip_space(at) != end)
         return 0;
-    do {
-        at = read_member(skip_space(at + 1), wanted, event);
-        if (!at)
-            return 0;
-        at = skip_space(at);
-    } while (*at == ',');
-    if (*at != '}' || skip_space(at + 1) != end || !event->has_amount)
-        return 0;
-    for (int field = 0; field < AMOUNT; field++)
-        if (!event->text[field].at)
+    for (int field = 0; field < FIELDS; field++)
+        if (event->met[field] != wanted->names[field])
             return 0;
     return event->text[MATCH_KEY].size > 0 && event->text[CURRENCY].size > 0;
 }
@@ -173,20 +243,34 @@ static int fill(PyObject *values, const Wanted *wanted, PyObject *keys, int64_t 
     return 1;
 }
 
+/* Returns 0 with an error set where the paths are none. */
+static int read_paths(PyObject *paths, Wanted *wanted)
+{
+    if (PyTuple_GET_SIZE(paths) != FIELDS)
+        return PyErr_Format(PyExc_ValueError, "expected %d paths", FIELDS) != NULL;
+    for (int field = 0; field < FIELDS; field++) {
+        PyObject *path = PyTuple_GET_ITEM(paths, field);
+        if (!PyTuple_Check(path) || PyTuple_GET_SIZE(path) < 1 || PyTuple_GET_SIZE(path) > NAMES_MAX)
+            return PyErr_Format(PyExc_ValueError, "expected 1 to %d keys in a path", NAMES_MAX) != NULL;
+        wanted->names[field] = (int)PyTuple_GET_SIZE(path);
+        for (int n = 0; n < wanted->names[field]; n++) {
+            char *at;
+            if (PyBytes_AsStringAndSize(PyTuple_GET_ITEM(path, n), &at, &wanted->name[n][field].size))
+                return 0;
+            wanted->name[n][field].at = at;
+        }
+    }
+    return 1;
+}
+
 static PyObject *read_simple(PyObject *module, PyObject *args)
 {
-    PyObject *values, *names, *keys = NULL, *amounts = NULL, *currencies = NULL, *answer = NULL;
+    PyObject *values, *paths, *keys = NULL, *amounts = NULL, *currencies = NULL, *answer = NULL;
     Wanted wanted;
-    if (!PyArg_ParseTuple(args, "O!O!n", &PyList_Type, &values, &PyTuple_Type, &names, &wanted.text_max))
+    if (!PyArg_ParseTuple(args, "O!O!n", &PyList_Type, &values, &PyTuple_Type, &paths, &wanted.text_max))
         return NULL;
-    if (PyTuple_GET_SIZE(names) != FIELDS)
-        return PyErr_Format(PyExc_ValueError, "expected %d names", FIELDS);
-    for (int field = 0; field < FIELDS; field++) {
-        char *at;
-        if (PyBytes_AsStringAndSize(PyTuple_GET_ITEM(names, field), &at, &wanted.name[field].size))
-            return NULL;
-        wanted.name[field].at = at;
-    }
+    if (!read_paths(paths, &wanted))
+        return NULL;
     Py_ssize_t count = PyList_GET_SIZE(values);
     keys = PyList_New(count);
     currencies = PyList_New(count);

@@ -7,9 +7,10 @@ the quick ways say what it says, only sooner.
 One file, since all ways of reading must say the same.
 
 A readable event is one JSON object (RFC 8259) in UTF-8, with nothing but white space behind it and not more than
-DEPTH_MAX deep, whose fields are of the right kinds. Its texts are JSON strings, or whole numbers, whose digits are the
-text; they hold no NUL and not more than TEXT_LENGTH_MAX characters. Nothing is replaced, rounded or cut. A name that
-the object has twice counts as its last value says; a byte order mark before the object is passed over.
+DEPTH_MAX deep, whose fields are of the right kinds. A field whose path has several keys lies in objects inside it. Its
+texts are JSON strings, or whole numbers, whose digits are the text; they hold no NUL and not more than TEXT_LENGTH_MAX
+characters. Nothing is replaced, rounded or cut. A name that an object has twice counts as its last value says; a byte
+order mark before the payload is passed over.
 """
 
 import re
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple, Protocol, Union, cast
 
 import msgspec
@@ -25,6 +27,7 @@ from msgspec import Meta
 
 from tallystick.contract.equality import LONG_MAX, LONG_MIN, TEXT_LENGTH_MAX
 from tallystick.contract.event import EventFields
+from tallystick.contract.field_path import names_of
 from tallystick.text.money import minor_unit_digits
 
 try:
@@ -112,8 +115,7 @@ class EventDecoder:
         self._never_empty = {"match_key", "currency"} | ({"transaction_key"} if several_legs else set())
         self._amount, self._is_major = fields.amount_minor, fields.amount_unit == "major"
         self._sequence = fields.sequence
-        named = (*self._names.values(), self._amount, self._sequence)
-        self._decode = _raw_decoder({name for name in named if name is not None})
+        self._decode = _raw_decoder({path: names_of(path) for path in fields.paths})
 
     def read(self, value: bytes | None) -> EventReading:
         """Read the event of a record's value."""
@@ -146,11 +148,10 @@ class EventDecoder:
         return None if columns is None else SimpleEvents(*columns)
 
     @cached_property
-    def _simple_names(self) -> tuple[bytes, bytes, bytes, bytes, bytes]:
+    def _simple_names(self) -> tuple[tuple[bytes, ...], ...]:
         fields = self._fields
         named = (fields.match_key, fields.transaction_key, fields.leg, fields.currency, fields.amount_minor)
-        match_key, transaction_key, leg, currency, amount = (name.encode() for name in named)
-        return match_key, transaction_key, leg, currency, amount
+        return tuple(tuple(name.encode() for name in names_of(path)) for path in named)
 
     def read_whole(self, values: Sequence[bytes | None]) -> list[Event] | None:
         """Read all events if each is readable and all texts are strings, which is nearly always so; otherwise None."""
@@ -193,11 +194,12 @@ class EventDecoder:
             return _refuse
         return _quick_decoder(self._fields, others, several_legs=self._several_legs)
 
-    def _text(self, raw: Callable[[str], bytes], name: str, problems: list[str]) -> str | None:
+    def _text(self, raw: Mapping[str, bytes], name: str, problems: list[str]) -> str | None:
         json_name = self._names[name]
-        text = _as_text(raw(json_name))
+        written = raw.get(json_name, b"")
+        text = _as_text(written)
         if text is None:
-            problem = f"{json_name} is missing" if raw(json_name) in _NOTHING else f"{json_name} is no text"
+            problem = f"{json_name} is missing" if written in _NOTHING else f"{json_name} is no text"
         elif not text and name in self._never_empty:
             problem = f"{json_name} is empty"
         else:
@@ -207,18 +209,18 @@ class EventDecoder:
             return None
         return text
 
-    def _amount_minor(self, raw: Callable[[str], bytes], currency: str | None, problems: list[str]) -> int | None:
+    def _amount_minor(self, raw: Mapping[str, bytes], currency: str | None, problems: list[str]) -> int | None:
         if not self._is_major:
             return self._whole_number(raw, self._amount, problems)
-        written = raw(self._amount)
+        written = raw.get(self._amount, b"")
         text = _as_text(written) if written.startswith(b'"') else written.decode()
         amount = minor_units(text or "", currency or "")
         if amount is None:
             problems.append(f"{self._amount} is no whole number of its currency's minor units that 64 bits hold")
         return amount
 
-    def _whole_number(self, raw: Callable[[str], bytes], json_name: str, problems: list[str]) -> int | None:
-        written = raw(json_name)
+    def _whole_number(self, raw: Mapping[str, bytes], json_name: str, problems: list[str]) -> int | None:
+        written = raw.get(json_name, b"")
         number = int(written) if len(written) <= 20 and _WHOLE_NUMBER.fullmatch(written) else None
         if number is not None and LONG_MIN <= number <= LONG_MAX:
             return number
@@ -311,23 +313,79 @@ def _as_text(written: bytes) -> str | None:
 _DECODE_TEXT = msgspec.json.Decoder(str).decode
 
 
-def _raw_decoder(json_names: set[str]) -> Callable[[bytes], Callable[[str], bytes]]:
-    """Return a decoder that gives the raw text of each field of one JSON object, by name; b"" where it is absent."""
-    names = sorted(json_names)
+def _raw_decoder(paths: Mapping[str, Sequence[str]]) -> Callable[[bytes], dict[str, bytes]]:
+    """Return a decoder that gives the raw text of each field of one JSON object, by path; of an absent one none.
+
+    paths: the keys on the way to each field.
+    """
+    keys = sorted({names[0] for names in paths.values()})
+    attributes = {key: f"field_{number}" for number, key in enumerate(keys)}
     shape = msgspec.defstruct(
         "RawEvent",
-        [(f"field_{number}", msgspec.Raw, msgspec.Raw()) for number in range(len(names))],
-        rename={f"field_{number}": name for number, name in enumerate(names)},
+        [(attribute, msgspec.Raw, msgspec.Raw()) for attribute in attributes.values()],
+        rename={attribute: key for key, attribute in attributes.items()},
         gc=False,
     )
     decode: Callable[[bytes], Any] = msgspec.json.Decoder(shape).decode
-    place = {name: f"field_{number}" for number, name in enumerate(names)}
+    here = {path: attributes[names[0]] for path, names in paths.items() if len(names) == 1}
+    inside = {attributes[key]: _raw_decoder(some) for key, some in _by_first(paths).items()}
 
-    def of(value: bytes) -> Callable[[str], bytes]:
+    def of(value: bytes) -> dict[str, bytes]:
         event = decode(value)
-        return lambda name: bytes(getattr(event, place[name]))
+        fields = {path: bytes(getattr(event, attribute)) for path, attribute in here.items()}
+        for attribute, decode_inside in inside.items():
+            written = bytes(getattr(event, attribute))
+            if written.startswith(b"{"):
+                fields |= decode_inside(written)
+        return fields
 
     return of
+
+
+def _by_first(paths: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Sequence[str]]]:
+    """Return the paths that lead into an object, without its key, by that key."""
+    inside: dict[str, dict[str, Sequence[str]]] = {}
+    for name, (key, *rest) in paths.items():
+        if rest:
+            inside.setdefault(key, {})[name] = rest
+    return inside
+
+
+def _shape(
+    title: str,
+    paths: Mapping[str, Sequence[str]],
+    kinds: Mapping[str, Any],
+    *,
+    may_lack: bool = False,
+    more: Mapping[str, property] = MappingProxyType({}),
+) -> Any:
+    """Return msgspec's type for an object with these fields, each an attribute of its name, however deep it lies.
+
+    may_lack: what is absent is None. more: attributes beside them.
+    """
+    absent = (None,) if may_lack else ()
+    members: list[Any] = [(name, kinds[name], *absent) for name, names in paths.items() if len(names) == 1]
+    keys, deep = {name: paths[name][0] for name, *_ in members}, dict(more)
+    for number, (key, some) in enumerate(sorted(_by_first(paths).items())):
+        attribute = f"inside_{number}"
+        inside = _shape(f"{title}Inside", some, kinds, may_lack=may_lack)
+        members.append((attribute, inside | None if may_lack else inside, *absent))
+        keys[attribute] = key
+        deep |= {
+            name: property(_or_none(attribute, name) if may_lack else attrgetter(f"{attribute}.{name}"))
+            for name in some
+        }
+    return msgspec.defstruct(title, members, rename=keys, namespace=deep, gc=False)
+
+
+def _or_none(attribute: str, name: str) -> Callable[[Any], Any]:
+    """Return a getter of a field of an object inside, or None where that is absent."""
+
+    def get(event: Any) -> Any:
+        inside = getattr(event, attribute)
+        return None if inside is None else getattr(inside, name)
+
+    return get
 
 
 class _Texts:
@@ -393,29 +451,21 @@ def _quick_decoder(
         | dict.fromkeys(_TEXTS, Union[text, *others])
         | dict.fromkeys(never_empty, Union[some_text, *others])
     )
-    json_names = {name: getattr(fields, name) for name in kinds}
-    named = {json_names[name]: name for name in sorted(kinds, key=lambda name: name in never_empty)}
-    shape = msgspec.defstruct(
-        "Event",
-        [(name, kinds[name]) for name in named.values()],
-        rename={name: json_name for json_name, name in named.items()},
-        namespace={
-            name: property(attrgetter(named[json_name]))
-            for name, json_name in json_names.items()
-            if name not in named.values()
-        },
-        gc=False,
-    )
+    paths = {name: names_of(getattr(fields, name)) for name in kinds}
+    named = {paths[name]: name for name in sorted(kinds, key=lambda name: name in never_empty)}
+    others_names = {
+        name: property(attrgetter(named[path])) for name, path in paths.items() if name not in named.values()
+    }
+    shape = _shape("Event", {name: path for path, name in named.items()}, kinds, more=others_names)
     # Of None it raises TypeError, for which `read_whole` waits: a test before each call would cost a call more.
     return cast("Callable[[bytes | None], Event]", msgspec.json.Decoder(shape).decode)
 
 
 def _two_keys(fields: EventFields) -> Any:
     kind = str | int | None
+    paths = {"match_key": names_of(fields.match_key)}
     if fields.match_key == fields.transaction_key:
-        of_match_key = property(attrgetter("match_key"))
-        shape, renamed = [("match_key", kind, None)], {"match_key": fields.match_key}
-        return msgspec.defstruct("Keys", shape, rename=renamed, namespace={"transaction_key": of_match_key}, gc=False)
-    shape = [("match_key", kind, None), ("transaction_key", kind, None)]
-    renamed = {"match_key": fields.match_key, "transaction_key": fields.transaction_key}
-    return msgspec.defstruct("Keys", shape, rename=renamed, gc=False)
+        other = {"transaction_key": property(attrgetter("match_key"))}
+        return _shape("Keys", paths, {"match_key": kind}, may_lack=True, more=other)
+    paths["transaction_key"] = names_of(fields.transaction_key)
+    return _shape("Keys", paths, dict.fromkeys(paths, kind), may_lack=True)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tallystick.proposal.catalogue_choices import Choice
@@ -29,6 +30,7 @@ def contract_text(
         autoescape=False,  # YAML; names were held against the contract's patterns, other texts are quoted as JSON
         keep_trailing_newline=True,
     )
+    environment.filters["as_yaml"] = _as_yaml
     return environment.get_template("contract.yaml.jinja2").render(
         proposal=proposal,
         table=table,
@@ -41,6 +43,12 @@ def contract_text(
         why=_why,
         **connections,
     )
+
+
+def _as_yaml(path: str) -> str:
+    """Return a path as YAML reads it as this text: in single quotes where it has quotes, or would be another value."""
+    doubled = path.replace("'", "''")
+    return path if '"' not in path and yaml.safe_load(path) == path else f"'{doubled}'"
 
 
 def _why(choice: Choice) -> str:

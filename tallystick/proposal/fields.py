@@ -13,6 +13,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from tallystick.contract.event import EventFields
+from tallystick.contract.field_path import PATH_PATTERN, names_of
 from tallystick.contract.field_types import PATTERNS
 from tallystick.contract.ledger import LedgerColumns
 from tallystick.model.direction import Direction
@@ -41,17 +42,15 @@ ROLE_NAMES = {
     "currency": re.compile(r"(currency|ccy|iso)"),
 }
 """Names that speak of a role, of a payload's key or a column, in snake case."""
-_KEY, _COLUMN = (
-    next(re.compile(pattern) for pattern, meaning in PATTERNS.items() if meaning.startswith(begins))
-    for begins in ("a key of the JSON payload", "a column name")
-)
+_PATH = re.compile(PATH_PATTERN)
+_COLUMN = next(re.compile(pattern) for pattern, meaning in PATTERNS.items() if meaning.startswith("a column name"))
 
 Unit = Literal["minor", "major"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pairing:
-    """One field of a contract: the payload's key, the table's column, and what that rests on."""
+    """One field of a contract: the payload's key or path of keys, the table's column, and what that rests on."""
 
     role: str
     key: str
@@ -119,7 +118,9 @@ def propose(topics: Sequence[TopicSample], table: TableSample, *, direction: Dir
 
 def _keys_of(events: Sequence[Event]) -> list[str]:
     """The keys that nearly every event has, with one value each, by names that a contract can say."""
-    counts = Counter(key for event in events for key, value in event.items() if _is_value(value) and _KEY.match(key))
+    counts = Counter(
+        key for event in events for key, value in event.items() if _is_value(value) and _PATH.fullmatch(key)
+    )
     return sorted(key for key, count in counts.items() if count >= _NEARLY_ALL * len(events))
 
 
@@ -140,7 +141,7 @@ def _match_key(
         for column in _id_columns(columns):
             found = len(set(values) & _values_in(table, column, values))
             near = _nearness("match_key", key, column.name)
-            if not found and not (near and _snake(key) == _snake(column.name)):
+            if not found and not (near and _snake(column.name) in (_spoken(key), _snake(names_of(key)[-1]))):
                 continue
             why = (
                 f"{found} of {counted(len(values), 'value')} found in the column"
@@ -326,7 +327,7 @@ def _missing(
             *(f"topic {name}: no committed event in it yet; expected some to look at" for name in empty),
             *(
                 f"topic {topic.topic}: {counted(topic.unreadable, 'record')} looked at, and none is a JSON object; "
-                "expected flat JSON"
+                "expected JSON"
                 for topic in unread
             ),
         ]
@@ -369,9 +370,14 @@ def _nearness(role: str, key: str, column: str) -> int:
     """How well two names fit a role: the defaults most, then names that speak of it."""
     defaults = (EventFields.model_fields[role].default, LedgerColumns.model_fields[role].default)
     said: int = 2 * ((key == defaults[0]) + (column == defaults[1])) + sum(
-        bool(ROLE_NAMES[role].search(_snake(name))) for name in (key, column)
+        bool(ROLE_NAMES[role].search(name)) for name in (_spoken(key), _snake(column))
     )
     return said
+
+
+def _spoken(path: str) -> str:
+    """Return the keys of a path as one name: order.id speaks of an order_id."""
+    return _snake("_".join(names_of(path)).replace("-", "_"))
 
 
 def _snake(name: str) -> str:

@@ -18,6 +18,7 @@ from sqlalchemy.exc import DBAPIError, NoSuchTableError
 from sqlalchemy.pool import StaticPool
 
 from tallystick.connections.connections import KafkaSettings
+from tallystick.contract.field_path import values_by_path
 from tallystick.kafka_log.committed_records import committed_in
 from tallystick.kafka_log.fetch import BrokerUnreachable, OffsetNotInLog, fetcher, open_admin
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
@@ -68,7 +69,7 @@ def _event(value: bytes) -> Event | None:
         document = json.loads(value, parse_float=Decimal)
     except (ValueError, RecursionError):
         return None
-    return document if isinstance(document, dict) else None
+    return dict(values_by_path(document)) if isinstance(document, dict) else None
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 Event = Mapping[str, Any]
-"""One JSON payload, its fractions as Decimal."""
+"""One JSON payload: each value by its path (`field_path.values_by_path`), fractions as Decimal."""
 Row = Mapping[str, Any]
 
 

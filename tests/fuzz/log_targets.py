@@ -19,6 +19,7 @@ from tallystick.compensation.progress_record import (
 )
 from tallystick.contract.equality import TEXT_LENGTH_MAX
 from tallystick.contract.event import EventFields
+from tallystick.contract.field_path import document_of
 from tallystick.kafka_log import open_batch
 from tallystick.kafka_log.batch_header import HEADER_BYTES, coordinator_epoch, read_batches
 from tallystick.kafka_log.event_decoder import EventDecoder, EventReading
@@ -94,18 +95,21 @@ FIELDS = (
     EventFields(sequence="n", ordering_key="account"),
     EventFields(match_key="id", transaction_key="id"),
     EventFields(match_key="a", transaction_key="b", leg="c", amount_minor="d", currency="e"),
+    EventFields(match_key="a.b", transaction_key="a.c", leg="leg", amount_minor='a."b.c".d', currency="a.e-f"),
 )
 _SOUND = {
     fields: json.dumps(
-        {
-            fields.match_key: "ev",
-            fields.transaction_key: "ev",
-            fields.leg: "payout",
-            fields.amount_minor: "1.00" if fields.amount_unit == "major" else 100,
-            fields.currency: "EUR",
-            "n": 1,
-            "account": "x",
-        }
+        document_of(
+            {
+                fields.match_key: "ev",
+                fields.transaction_key: "ev",
+                fields.leg: "payout",
+                fields.amount_minor: "1.00" if fields.amount_unit == "major" else 100,
+                fields.currency: "EUR",
+                "n": 1,
+                "account": "x",
+            }
+        )
     ).encode()
     for fields in FIELDS
 }

@@ -12,16 +12,27 @@ from tallystick.contract.event import EventFields
 from tallystick.kafka_log.event_decoder import EventDecoder
 from tallystick_spark.readers.event_columns import columns_of, read_columns, readable_among
 from tallystick_spark.readers.topic_frame import parse_events
-from tests.unit.event_payloads import EVERY_KIND, FIELDS, NAMES, PAYLOADS, SOME_FIELDS, WHOLE, by_the_rule
+from tests.unit.event_payloads import (
+    EVERY_KIND,
+    FIELDS,
+    NAMES,
+    NESTED,
+    PAYLOADS,
+    WHOLE,
+    WHOLE_NESTED,
+    by_the_rule,
+    fields_and_values,
+    payloads_of,
+)
 
 
 @settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    values=st.lists(PAYLOADS | st.none(), max_size=6), fields=st.sampled_from(SOME_FIELDS), several_legs=st.booleans()
-)
-@example(values=EVERY_KIND, fields=FIELDS, several_legs=True)
-@example(values=[WHOLE, WHOLE], fields=FIELDS, several_legs=True)
-def test_columns_hold_what_the_rule_reads(values: list[bytes | None], fields: EventFields, several_legs: bool) -> None:
+@given(drawn=fields_and_values(), several_legs=st.booleans())
+@example(drawn=(FIELDS, EVERY_KIND), several_legs=True)
+@example(drawn=(FIELDS, [WHOLE, WHOLE]), several_legs=True)
+@example(drawn=(NESTED, [WHOLE_NESTED, WHOLE_NESTED]), several_legs=False)
+def test_columns_hold_what_the_rule_reads(drawn: tuple[EventFields, list[bytes | None]], several_legs: bool) -> None:
+    fields, values = drawn
     decoder = EventDecoder(fields, several_legs=several_legs)
     places, whole = readable_among(decoder, values)
     expected = by_the_rule(values, fields, several_legs=several_legs)
@@ -45,11 +56,16 @@ def test_columns_hold_what_the_rule_reads(values: list[bytes | None], fields: Ev
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
-@given(values=st.lists(PAYLOADS | st.none(), min_size=30, max_size=60), several_legs=st.booleans())
-@example(values=EVERY_KIND, several_legs=True)
-@example(values=EVERY_KIND, several_legs=False)
+@given(
+    values=st.lists(PAYLOADS | payloads_of(NESTED) | st.none(), min_size=30, max_size=60),
+    fields=st.sampled_from([FIELDS, NESTED]),
+    several_legs=st.booleans(),
+)
+@example(values=EVERY_KIND, fields=FIELDS, several_legs=True)
+@example(values=EVERY_KIND, fields=FIELDS, several_legs=False)
+@example(values=[WHOLE_NESTED, WHOLE], fields=NESTED, several_legs=True)
 def test_sparks_frame_reads_bytes_as_the_rule_does(
-    spark: SparkSession, values: Sequence[bytes | None], several_legs: bool
+    spark: SparkSession, values: Sequence[bytes | None], fields: EventFields, several_legs: bool
 ) -> None:
     source = spark.createDataFrame(
         [(place, None if value is None else bytearray(value)) for place, value in enumerate(values)],
@@ -62,6 +78,6 @@ def test_sparks_frame_reads_bytes_as_the_rule_does(
             "timestamp": F.current_timestamp(),
         }
     )
-    rows = parse_events(source, FIELDS, several_legs=several_legs).orderBy("kafka_offset").collect()
+    rows = parse_events(source, fields, several_legs=several_legs).orderBy("kafka_offset").collect()
     by_spark = [tuple(row[name] for name in NAMES) if row["readable"] else None for row in rows]
-    assert by_spark == by_the_rule(values, FIELDS, several_legs=several_legs)
+    assert by_spark == by_the_rule(values, fields, several_legs=several_legs)

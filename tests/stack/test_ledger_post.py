@@ -373,6 +373,26 @@ def test_of_two_executors_that_post_one_event_the_second_sees_the_rows_of_the_fi
     assert rows_of(books) == [("credit", 700), ("debit", 700)]
 
 
+def test_a_row_is_copied_from_inside_the_event_by_its_paths(books: LiveBooks) -> None:
+    _, plan = missing(books, LOST)
+    assert books.contract.compensation is not None and books.contract.compensation.post is not None
+    post = books.contract.compensation.post
+    inside = post.model_copy(update={"columns": {column: f"data.{path}" for column, path in post.columns.items()}})
+    rules = books.contract.compensation.model_copy(update={"post": inside})
+    contract = books.contract.model_copy(update={"compensation": rules})
+    asked = {"plan_hash": plan.plan_hash, "may_write": lambda: None}
+    told = [
+        post_once(books.stack.ledger_owner_dsn, contract, plan.items[0], event, **asked).refused
+        for event in (
+            json.loads(LOST.value),
+            {"data": {**json.loads(LOST.value), "leg": ["payment"]}},
+            {"data": json.loads(LOST.value)},
+        )
+    ]
+    assert told == ["the event has no data.amount_minor", "data.leg of the event is no single value", ""]
+    assert rows_of(books) == [("credit", 700), ("debit", 700)]
+
+
 def test_a_switch_thrown_between_two_posts_keeps_the_first_and_does_no_more(
     books: LiveBooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:

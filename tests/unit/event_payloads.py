@@ -8,17 +8,30 @@ from hypothesis import strategies as st
 
 from tallystick.contract.equality import TEXT_LENGTH_MAX
 from tallystick.contract.event import EventFields
+from tallystick.contract.field_path import document_of, path_of
 from tallystick.kafka_log.event_decoder import DEPTH_MAX, EventDecoder
 
 FIELDS = EventFields()
+NESTED = EventFields(
+    match_key="data.order.id",
+    transaction_key="data.payment-id",
+    leg='data."leg.name"',
+    amount_minor="money.amount",
+    currency="money.currency",
+)
 SOME_FIELDS = (
     FIELDS,
+    NESTED,
     EventFields(transaction_key="event_id"),
     EventFields(amount_unit="major"),
     EventFields(ordering_key="leg", sequence="note"),
     EventFields(leg="amount_minor"),
 )
 NAMES = ("match_key", "transaction_key", "leg", "amount_minor", "currency")
+WHOLE_NESTED = (
+    b'{"data":{"order":{"id":"ev-1"},"payment-id":"pay-1","leg.name":"payout"},'
+    b'"money":{"amount":1000,"currency":"EUR"}}'
+)
 WHOLE = b'{"event_id":"ev-1","payment_id":"pay-1","leg":"payout","amount_minor":1000,"currency":"EUR"}'
 
 
@@ -126,6 +139,47 @@ PAYLOADS = (
     | st.sampled_from([value for value, _ in UNREADABLE.values() if value is not None])
 )
 """Bytes: events, nearly events, and anything."""
+
+_PARENTS = ("data", "order", "meta.data", "in-side", "Größe")
+_LEAVES = ("id", "orderId", "order.id", "order-id", "menge", "größe", "event_id", "amount_minor")
+_PATHS = st.builds(
+    lambda parents, leaf: path_of([*parents, leaf]),
+    st.lists(st.sampled_from(_PARENTS), max_size=3),
+    st.sampled_from(_LEAVES),
+)
+SCHEMAS = st.fixed_dictionaries(
+    dict.fromkeys(NAMES, _PATHS) | {"amount_unit": st.sampled_from(["minor", "minor", "major"])}
+).map(lambda names: EventFields(**names))
+"""Contracts' fields at any paths; some share a path, none lies inside another."""
+
+
+@st.composite
+def payloads_of(draw: st.DrawFn, fields: EventFields) -> bytes:
+    """A payload with these fields, of which one may be odd, other members between them, and a member twice."""
+    odd = draw(st.sampled_from([None, None, *fields.paths]))
+    sound = dict.fromkeys(fields.paths, b'"EUR"') | {fields.amount_minor: draw(st.sampled_from([b"1000", b"-0", b"7"]))}
+    values = {path: draw(_SMALL) if path == odd else value for path, value in sound.items()}
+    return _written(draw, document_of(values))
+
+
+def _written(draw: st.DrawFn, document: dict[str, Any]) -> bytes:
+    members = [(key, _written(draw, value) if isinstance(value, dict) else value) for key, value in document.items()]
+    more = draw(st.sampled_from([None, None, "note", *document]))
+    if more is not None:
+        members.insert(draw(st.integers(0, len(members))), (more, draw(_SMALL | st.just(b'{"id":"EUR"}'))))
+    as_it_is = draw(st.booleans())
+    keys = [json.dumps(key, ensure_ascii=not as_it_is).encode() for key, _ in members]
+    return b"{" + b",".join(b"%b:%b" % (key, value) for key, (_, value) in zip(keys, members, strict=True)) + b"}"
+
+
+@st.composite
+def fields_and_values(draw: st.DrawFn) -> tuple[EventFields, list[bytes | None]]:
+    """A contract's fields, and values of its topic: most of them events, some nearly events or anything."""
+    fields = draw(st.sampled_from(SOME_FIELDS) | SCHEMAS)
+    own = payloads_of(fields)
+    spoilt = st.builds(_spoilt, own, st.integers(0, 10_000), st.binary(max_size=3), st.integers(0, 2))
+    return fields, draw(st.lists(own | own | spoilt | PAYLOADS | st.none(), max_size=4))
+
 
 EVERY_KIND = [*READABLE.values(), *(value for value, _ in UNREADABLE.values()), with_field(b'""', "payment_id")]
 

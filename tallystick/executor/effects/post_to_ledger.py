@@ -23,6 +23,7 @@ from tallystick.compensation.plan import CurrentRow, PlanItem
 from tallystick.compensation.repair_effect import has_its_row, is_taken_back_once, why_not_taken_back
 from tallystick.contract.compensation import LedgerPost
 from tallystick.contract.contract import Contract
+from tallystick.contract.field_path import ABSENT, value_at
 from tallystick.contract.ledger import LedgerSection
 from tallystick.executor.effects.source_rows import read_source_rows
 from tallystick.executor.effects.step import ExecutorStep, OnProgress, no_progress
@@ -237,11 +238,14 @@ def _post(
 ) -> None:
     if current_rows(connection, contract.ledger, item.match_key):
         raise _Refused("the ledger has a row of it")
-    absent = sorted(set(post.columns.values()) - event.keys())
-    if absent:
-        raise _Refused(f"the event has no {absent[0]}")
+    copied = {column: value_at(event, path) for column, path in post.columns.items()}
+    for column, value in sorted(copied.items()):
+        if value is ABSENT:
+            raise _Refused(f"the event has no {post.columns[column]}")
+        if isinstance(value, dict | list):
+            raise _Refused(f"{post.columns[column]} of the event is no single value")
     for constants in post.rows[item.leg]:
-        columns = {column: event[field] for column, field in post.columns.items()} | _named(contract, item, constants)
+        columns = copied | _named(contract, item, constants)
         insert = sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(
             _table(contract.ledger.table),
             _list(columns),

@@ -87,6 +87,17 @@ def test_a_negated_reversal_leaves_what_nobody_reads_as_it_was_written() -> None
     assert reversal_value(copy, NAMES, negated=True) == copy.value.replace(b"-7", b"7")
 
 
+def test_an_amount_inside_objects_is_negated_where_it_stands() -> None:
+    names = EventFields(match_key="data.id", amount_minor='data."money.of".cents')
+    value = b'{"data":{"id":"ev-1","money.of":{"cents":-7,"rate":1e999},"n":' + b"9" * 5_000 + b'},"type":"x"}'
+    assert reversal_value(replace(standing(9), value=value), names, negated=True) == value.replace(b"-7", b"7")
+
+
+def test_a_key_in_quotes_is_republished_under_its_own_name() -> None:
+    said = json.loads(event_value(ITEM, EventFields(match_key='"event.id"', amount_minor="amount-minor")))
+    assert (said["event.id"], said["amount-minor"]) == (ITEM.match_key, ITEM.amount_minor)
+
+
 def test_only_a_reversal_names_the_copy_in_its_headers() -> None:
     names = [name for name, _ in event_headers(ITEM, session="s")]
     assert names == ["tallystick-action-id", "session", "tallystick-reverses"]

@@ -195,6 +195,12 @@ class TestFields(FieldCases):
             )
         ),
         (
+            {"compensation": REPAIR, "event": {"amount_minor": "data.amount"}},
+            'compensation: got {"classes": ["missing_in_topic_never_produced"], "max_amount_minor": {"EUR": 100...; '
+            "expected no class missing_in_topic_never_produced where a field is a path, as data.amount is: a "
+            "republished event has the contract's fields alone, and would lack the rest of the objects around them",
+        ),
+        (
             {"ledger": {"connection": "l", "table": "a.b", **BY_COLUMN}, "compensation": REPAIR},
             "; expected none with ledger.kind jdbc: it repairs from and in PostgreSQL only",
         ),
@@ -213,6 +219,11 @@ class TestFields(FieldCases):
         {"compensation": ABORTS, "direction": "topic_to_ledger"},
         {"compensation": ABORTS, "event": {"amount_unit": "major"}},
         {"compensation": {**REPAIR, "classes": ["duplicate_in_topic_zombie"], "reversal": "header"}},
+        {
+            "compensation": {**REPAIR, "classes": ["duplicate_in_topic_zombie"], "reversal": "negated"},
+            "event": {"amount_minor": "data.amount"},
+        },
+        {"compensation": REPAIR, "event": {"amount_minor": '"amount.minor"'}},
         {"compensation": {**REPAIR, "acting_minutes": "* 6-17 * * 1-5", "max_items_per_day": 1}},
         {"compensation": REPAIR, "ledger__amount_unit": "major"},
         {"compensation": POSTS, "direction": "topic_to_ledger"},

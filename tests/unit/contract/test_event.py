@@ -1,6 +1,6 @@
 """A contract's names of an event's keys, field by field."""
 
-from tests.unit.contract.documents import ORDERED, FieldCases
+from tests.unit.contract.documents import INPUTS, ORDERED, TO_TOPIC, FieldCases, shown
 
 
 class TestFields(FieldCases):
@@ -17,6 +17,20 @@ class TestFields(FieldCases):
         (
             {"event": {"origin_header": "", "known_origins": ["relay"]}},
             'event.origin_header: got ""; expected some te',
+        ),
+        (
+            {"event": {"match_key": "$.data.id"}},
+            'event.match_key: got "$.data.id"; expected a path without $ before it, such as data.order.id',
+        ),
+        (
+            {"event": {"match_key": "data", "currency": "data.currency"}},
+            'event: got {"match_key": "data", "currency": "data.currency"}; expected one value at each path: '
+            "data.currency lies inside data, which is a field itself",
+        ),
+        (
+            {**TO_TOPIC, "ledger": {**INPUTS, "event": {"match_key": "amount_minor.id"}}},
+            f"ledger: got {shown({**INPUTS, 'event': {'match_key': 'amount_minor.id'}})}; expected one value at each "
+            "path: amount_minor.id lies inside amount_minor, which is a field itself",
         ),
         # how money is written, order, time, isolation
         ({"event__amount_unit": "cents"}, "event.amount_unit: got \"cents\"; expected 'minor' or 'major'"),
@@ -37,6 +51,15 @@ class TestFields(FieldCases):
 
     read = (
         {"event": {"match_key": "eventId"}},
+        {
+            "event": {
+                "match_key": "data.order-id",
+                "currency": 'data."order.currency"',
+                "transaction_key": "data.orderId",
+            }
+        },
+        {**TO_TOPIC, "ledger": {**INPUTS, "event": {"match_key": "data.id", "amount_minor": "data.amount"}}},
+        {**TO_TOPIC, "legs": {"out": "o"}, "ledger": {**INPUTS, "event": {"match_key": "leg.id"}}},
         {"event": {"origin_header": "service", "known_origins": ["relay", "backfill"]}},
         {"event": {"amount_unit": "major"}, "ledger__amount_unit": "minor", "currency_case": "ignored"},
         {"event": ORDERED},

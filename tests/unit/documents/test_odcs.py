@@ -79,6 +79,30 @@ def test_somebody_elses_fields_get_roles_by_name_and_type(tmp_path: Path) -> Non
     assert (made.ledger.table, made.ledger.columns.row_id) == ("shop.booking", "booking_id")
 
 
+def test_a_path_is_a_property_inside_properties_and_comes_back(contract: Contract) -> None:
+    event = {"match_key": "data.order.id", "amount_minor": 'data."order.total"', "currency": "data.currency"}
+    nested = Contract.model_validate(contract.model_dump() | {"event": event, "compensation": None})
+    document = odcs_document(nested)
+    standard = Draft201909Validator(json.loads(OpenDataContractStandard.json_schema()))
+    assert [fault.message for fault in standard.iter_errors(document)] == []
+    (data,) = [one for one in document["schema"][0]["properties"] if one["name"] == "data"]
+    inside = [one["name"] for one in data["properties"]]
+    assert (data["logicalType"], inside) == ("object", ["order", "order.total", "currency"])
+    assert data["properties"][1]["logicalType"] == "integer"
+    assert contract_of_odcs(document, kafka=None, ledger=None, now=NOW)["event"] == event
+
+
+def test_somebody_elses_fields_inside_objects_get_roles_by_their_paths(tmp_path: Path) -> None:
+    orders, bookings = THEIRS["schema"]
+    order = {"name": "order", "logicalType": "object", "properties": [{"name": "id", "logicalType": "string"}]}
+    price = {"name": "unit.price", "logicalType": "integer"}
+    inside = {"name": "data", "logicalType": "object", "properties": [order, price]}
+    flat = [one for one in orders["properties"] if one["name"] not in ("orderId", "total_amount")]
+    theirs = {**THEIRS, "schema": [{**orders, "properties": [*flat, inside]}, bookings]}
+    made = contract_of(contract_of_odcs(theirs, kafka="shop_kafka", ledger="shop_db", now=NOW), path=tmp_path)
+    assert (made.event.transaction_key, made.event.amount_minor) == ("data.order.id", 'data."unit.price"')
+
+
 def test_what_has_no_role_is_said_for_each_side() -> None:
     topic, table = THEIRS["schema"]
     less = [

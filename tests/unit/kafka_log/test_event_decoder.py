@@ -9,6 +9,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tallystick.contract.event import EventFields
+from tallystick.contract.field_path import value_at
+from tallystick.kafka_log._simple_events import read_simple
 from tallystick.kafka_log.event_decoder import (
     DECODE_ERRORS,
     DEPTH_MAX,
@@ -21,18 +23,22 @@ from tests.unit.event_payloads import (
     EVERY_KIND,
     FIELDS,
     NAMES,
+    NESTED,
     PAYLOADS,
     READABLE,
     SOME_FIELDS,
     UNREADABLE,
     WHOLE,
+    WHOLE_NESTED,
     by_the_rule,
+    fields_and_values,
     nested,
     with_field,
     with_note,
 )
 
 READER, IN_MAJOR_UNITS = EventDecoder(FIELDS), EventDecoder(EventFields(amount_unit="major"), several_legs=True)
+OF_PATHS = EventDecoder(NESTED)
 IN_ORDER = EventDecoder(EventFields(ordering_key="leg", sequence="note"), several_legs=True)
 
 
@@ -93,6 +99,41 @@ def test_reading_never_fails(value: bytes) -> None:
         assert bool(event.problem) == (None in event[:fields])
 
 
+@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+@given(drawn=fields_and_values(), several_legs=st.booleans())
+def test_a_field_at_any_path_is_what_any_strict_parser_says(
+    drawn: tuple[EventFields, list[bytes | None]], several_legs: bool
+) -> None:
+    fields, values = drawn
+    for value in values:
+        event = EventDecoder(fields, several_legs=several_legs).read(value)
+        if event.problem or value is None:
+            continue
+        document = json.loads(value.decode("utf-8-sig"))
+        for name in ("match_key", "transaction_key", "leg", "currency"):
+            assert str(value_at(document, getattr(fields, name))) == getattr(event, name)
+        if fields.amount_unit == "minor":
+            assert value_at(document, fields.amount_minor) == event.amount_minor
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (b'{"data":{"order":{}}}', "data.order.id is missing"),
+        (b'{"data":{"order":null}}', "data.order.id is missing"),
+        (b'{"data":{"order":"ev-1"}}', "data.order.id is missing"),
+        (b'{"data":[{"order":{"id":"ev-1"}}]}', "data.order.id is missing"),
+        (b'{"data":{"order":{"id":{}}}}', "data.order.id is no text"),
+        (b'{"data.order.id":"ev-1"}', "data.order.id is missing"),
+        (WHOLE_NESTED[:-1] + b',"data":{}}', "data.order.id is missing"),
+        (WHOLE_NESTED.replace(b"leg.name", b"leg"), 'data."leg.name" is missing'),
+        (WHOLE_NESTED.replace(b"1000", b"10.5"), "money.amount is no whole number that 64 bits hold"),
+    ],
+)
+def test_a_path_that_leads_to_nothing_is_named(value: bytes, problem: str) -> None:
+    assert EventDecoder(NESTED).read(value).problem == problem
+
+
 def test_white_space_and_another_order_are_nothing() -> None:
     turned = dict(reversed(json.loads(WHOLE).items()))
     assert READER.read(json.dumps(turned, indent=1).encode()) == READER.read(WHOLE)
@@ -139,6 +180,19 @@ def test_many_are_read_as_each_is(values: list[bytes | None], fields: EventField
         assert alone == by_the_rule([value], fields, several_legs=several_legs)
 
 
+@settings(max_examples=800, deadline=None, suppress_health_check=list(HealthCheck))
+@given(drawn=fields_and_values(), several_legs=st.booleans())
+@example(drawn=(NESTED, [WHOLE_NESTED, WHOLE_NESTED]), several_legs=False)
+def test_fields_at_any_path_are_read_alike_in_all_ways(
+    drawn: tuple[EventFields, list[bytes | None]], several_legs: bool
+) -> None:
+    fields, values = drawn
+    expected = by_the_rule(values, fields, several_legs=several_legs)
+    assert read_together(values, fields, several_legs=several_legs) == expected
+    for value, said in zip(values, expected, strict=True):
+        assert read_together([value], fields, several_legs=several_legs) == [said]
+
+
 @pytest.mark.parametrize("value", [WHOLE, with_field('"é"'.encode()), READABLE["as long as may be"]])
 def test_plain_events_are_read_quickly_and_one_of_another_kind_among_them_is_not(value: bytes) -> None:
     decoder = EventDecoder(FIELDS, several_legs=True)
@@ -148,6 +202,7 @@ def test_plain_events_are_read_quickly_and_one_of_another_kind_among_them_is_not
 
 def test_the_compiled_code_is_there_for_the_tests_to_test() -> None:
     assert READER.read_simple([WHOLE]) is not None
+    assert OF_PATHS.read_simple([WHOLE_NESTED]) is not None
 
 
 AMOUNT = b'"amount_minor":'
@@ -165,6 +220,8 @@ SIMPLE = {
     "as many digits as may be": with_amount(b"-" + b"9" * 18),
     "a zero with a sign": with_amount(b"-0"),
     "a key as long as may be": with_field(b'"' + b"x" * 500 + b'"'),
+    "objects and arrays in it": with_note(b' { "event_id" : "ev-2", "a":{} } ,"b":[],"c":[ 1 ,"x",[{}],{"leg":null}]'),
+    "objects and arrays as deep as may be": with_note(nested(15) + b',"b":' + b'{"a":' * 15 + b"1" + b"}" * 15),
 }
 NOT_SIMPLE = {
     "nothing": b"",
@@ -179,8 +236,13 @@ NOT_SIMPLE = {
     "a NUL": with_field(b'"e\0"'),
     "a NUL behind it": WHOLE + b"\0",
     "an object behind it": WHOLE + WHOLE,
-    "an object in it": with_note(b"{}"),
-    "an array in it": with_note(b"[]"),
+    "an object that ends as an array": with_note(b"{]"),
+    "an array without an end": with_note(b"[1"),
+    "an array with a comma at the end": with_note(b"[1,]"),
+    "objects deeper than that": with_note(b'{"a":' * 16 + b"1" + b"}" * 16),
+    "arrays deeper than that": with_note(b"[" * 16 + b"]" * 16),
+    "an object for a key": with_field(b'{"event_id":"ev-1"}'),
+    "an array for a key": with_field(b'["ev-1"]'),
     "an exponent": with_note(b"1e3"),
     "a fraction without digits": with_note(b"1."),
     "a leading zero": with_amount(b"01"),
@@ -204,6 +266,32 @@ def test_a_flat_event_of_plain_letters_is_read_by_compiled_code(value: bytes) ->
     assert columns_in(simple)[1] == (reading.match_key, reading.amount_minor, reading.currency)
 
 
+NESTED_NOT_SIMPLE = {
+    "nothing at the path": WHOLE_NESTED.replace(b'"order":{"id":"ev-1"}', b'"order":{}'),
+    "a text on the way": WHOLE_NESTED.replace(b'{"id":"ev-1"}', b'"ev-1"'),
+    "an array on the way": WHOLE_NESTED.replace(b'{"id":"ev-1"}', b'[{"id":"ev-1"}]'),
+    "an object at its end": WHOLE_NESTED.replace(b'"ev-1"', b'{"id":"ev-1"}'),
+    "the key without its objects": WHOLE_NESTED.replace(b'"order":{"id":"ev-1"}', b'"id":"ev-1"'),
+    "the last key twice": WHOLE_NESTED.replace(b'"id":"ev-1"', b'"id":"ev-1","id":"ev-2"'),
+    "an object on the way twice": WHOLE_NESTED.replace(b'"order":', b'"order":{},"order":'),
+    "half of the fields in each of two": WHOLE_NESTED.replace(b',"payment-id"', b'},"data":{"payment-id"'),
+    "the same, and all of them in the second": WHOLE_NESTED[:-1] + b"," + WHOLE_NESTED[1:],
+    "an amount with a fraction": WHOLE_NESTED.replace(b"1000", b"10.5"),
+}
+
+
+@pytest.mark.parametrize("value", NESTED_NOT_SIMPLE.values(), ids=NESTED_NOT_SIMPLE)
+def test_compiled_code_gives_back_what_has_no_one_value_at_each_path(value: bytes) -> None:
+    assert OF_PATHS.read_simple([WHOLE_NESTED, WHOLE_NESTED]) is not None
+    assert OF_PATHS.read_simple([WHOLE_NESTED, value]) is None
+
+
+@pytest.mark.parametrize("paths", [((b"a",),) * 4, (((),) * 5), ((b"a",) * 17,) * 5, (b"a",) * 5])
+def test_paths_that_are_none_are_refused(paths: Any) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        read_simple([WHOLE], paths, 500)
+
+
 @pytest.mark.parametrize("value", [*NOT_SIMPLE.values(), None], ids=[*NOT_SIMPLE, "no value"])
 def test_one_of_another_kind_gives_all_back_unread(value: bytes | None) -> None:
     assert READER.read_simple([WHOLE, value, WHOLE]) is None
@@ -216,16 +304,19 @@ def test_legs_and_other_kinds_of_fields_are_not_for_compiled_code() -> None:
 
 @settings(max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
-    value=st.sampled_from([WHOLE, *SIMPLE.values(), *NOT_SIMPLE.values()]),
+    reader=st.sampled_from([READER, OF_PATHS]),
+    value=st.sampled_from(
+        [WHOLE, *SIMPLE.values(), *NOT_SIMPLE.values(), *[WHOLE_NESTED] * 9, *NESTED_NOT_SIMPLE.values()]
+    ),
     place=st.integers(0, 200),
     removed=st.integers(0, 3),
     put=st.binary(max_size=3) | st.text(alphabet='"{}[]:,.-+0159eEtrufalsn \\', max_size=4).map(str.encode),
 )
 def test_no_change_of_a_few_bytes_makes_compiled_code_read_what_the_rule_does_not(
-    value: bytes, place: int, removed: int, put: bytes
+    reader: EventDecoder, value: bytes, place: int, removed: int, put: bytes
 ) -> None:
     changed = value[:place] + put + value[place + removed :]
-    simple, reading = READER.read_simple([changed]), READER.read(changed)
+    simple, reading = reader.read_simple([changed]), reader.read(changed)
     assert simple is None or not reading.problem
     assert simple is None or columns_in(simple) == [(reading.match_key, reading.amount_minor, reading.currency)]
 
@@ -261,6 +352,23 @@ def test_no_look_up_passes_over_a_payload_that_reads_as_its_key(value: bytes, fi
         assert may_be_wanted(value, fields, match_key=said.match_key, transaction_key=None)
     if said.transaction_key:
         assert may_be_wanted(value, fields, match_key=None, transaction_key=said.transaction_key)
+
+
+@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+@given(drawn=fields_and_values())
+def test_no_look_up_passes_over_a_key_at_any_path(drawn: tuple[EventFields, list[bytes | None]]) -> None:
+    fields, values = drawn
+    for value in values:
+        said = EventDecoder(fields).read(value)
+        if value is not None and said.match_key:
+            assert may_be_wanted(value, fields, match_key=said.match_key, transaction_key=None)
+        if value is not None and said.transaction_key:
+            assert may_be_wanted(value, fields, match_key=None, transaction_key=said.transaction_key)
+
+
+@pytest.mark.parametrize("value", [WHOLE_NESTED, WHOLE_NESTED.replace(b'"id"', b'"no"'), b'{"data":null}', b"{}"])
+def test_one_with_another_key_at_the_path_is_passed_over(value: bytes) -> None:
+    assert not may_be_wanted(value, NESTED, match_key="ev-2", transaction_key="ev-1")
 
 
 @pytest.mark.parametrize("value", [WHOLE, with_field(b"17"), with_field(b"null"), with_note(b'"ev-2"')])

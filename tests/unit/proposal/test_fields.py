@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.contract.contract import load_contract
+from tallystick.contract.contract import Contract, load_contract
+from tallystick.contract.event import EventFields
+from tallystick.contract.field_path import values_by_path
 from tallystick.model.direction import Direction
 from tallystick.proposal.contract_text import contract_text
 from tallystick.proposal.fields import Proposal, propose
@@ -204,7 +206,7 @@ def test_a_relays_mark_says_outbox_unless_somebody_knows_better() -> None:
         (topic(()), "topic shop.orders: no committed event in it yet; expected some to look at"),
         (
             topic((), unreadable=7),
-            "topic shop.orders: 7 records looked at, and none is a JSON object; expected flat JSON",
+            "topic shop.orders: 7 records looked at, and none is a JSON object; expected JSON",
         ),
     ],
 )
@@ -218,17 +220,70 @@ def test_some_records_that_are_no_json_are_remarked_and_no_obstacle() -> None:
     assert proposal.missing == ()
 
 
+IN_AN_ENVELOPE = tuple(
+    dict(
+        values_by_path(
+            {
+                "type": "shop.order",
+                "id": 7,
+                "data": {
+                    "order": {"id": event["id"], "kind": event["type"], "lines": [event["price"]]},
+                    "order.total": event["price"],
+                    "currency-code": event["currency"],
+                },
+            }
+        )
+    )
+    for event in EVENTS
+)
+
+
+def test_fields_inside_an_envelope_are_proposed_by_their_paths(tmp_path: Path) -> None:
+    table, topics = table_of(), [topic(IN_AN_ENVELOPE)]
+    proposal = propose(topics, table, direction=None)
+    assert pairings(proposal) == {
+        "match_key": ("data.order.id", "source_event"),
+        "transaction_key": ("data.order.id", "source_event"),
+        "leg": ("data.order.kind", "leg"),
+        "amount_minor": ('data."order.total"', "cents"),
+        "currency": ("data.currency-code", "ccy"),
+    }
+    assert contract_written(tmp_path, proposal, topics, table).event == EventFields(
+        match_key="data.order.id",
+        transaction_key="data.order.id",
+        leg="data.order.kind",
+        amount_minor='data."order.total"',
+        currency="data.currency-code",
+    )
+
+
+def test_the_keys_of_a_path_speak_together() -> None:
+    columns = [replace(column, name="order_id") if column.name == "source_event" else column for column in COLUMNS]
+    match, *_ = propose(
+        [topic([{"event": 1, "message.id": event["id"]} for event in EVENTS])],
+        table_of((), columns=[replace(column, name="message_id") for column in columns[1:2]]),
+        direction=None,
+    ).pairings
+    assert (match.key, match.column) == ("message.id", "message_id")
+
+
+@pytest.mark.parametrize("path", ["null", "on", "yes", '"order.id"', '"it\'s".id', 'a."b: c #d"', "orderId"])
+def test_any_path_comes_back_from_yaml_as_it_is(tmp_path: Path, path: str) -> None:
+    events = [{**{key: value for key, value in event.items() if key != "id"}, path: event["id"]} for event in EVENTS]
+    table, topics = table_of(), [topic(events)]
+    proposal = propose(topics, table, direction=None)
+    assert contract_written(tmp_path, proposal, topics, table).event.match_key == path
+
+
 def test_columns_that_need_quotes_are_remarked() -> None:
     columns = (*COLUMNS, Column(name="bookedBy", kind=TEXT))
     proposal = propose([topic()], table_of(columns=columns), direction=None)
     assert proposal.remarks == ("columns that a contract cannot name, since they need quotes: bookedBy",)
 
 
-@pytest.mark.parametrize("kind", ["postgres", "jdbc"])
-def test_what_is_written_is_a_contract(tmp_path: Path, kind: str) -> None:
-    table, topics = table_of(kind=kind), [topic()]
-    proposal = propose(topics, table, direction=None)
-    file = tmp_path / "shop_orders.yaml"
+def contract_written(folder: Path, proposal: Proposal, topics: Sequence[TopicSample], table: TableSample) -> Contract:
+    """What the file says that is made of a proposal."""
+    file = folder / "shop_orders.yaml"
     file.write_text(
         contract_text(
             proposal,
@@ -239,13 +294,19 @@ def test_what_is_written_is_a_contract(tmp_path: Path, kind: str) -> None:
             now=datetime(2026, 11, 25, 18, 31, tzinfo=UTC),
         )
     )
-    contract = load_contract(file)
+    return load_contract(file)
+
+
+@pytest.mark.parametrize("kind", ["postgres", "jdbc"])
+def test_what_is_written_is_a_contract(tmp_path: Path, kind: str) -> None:
+    table, topics = table_of(kind=kind), [topic()]
+    contract = contract_written(tmp_path, propose(topics, table, direction=None), topics, table)
     assert (contract.name, contract.legs, contract.start_date.hour) == ("shop_orders", {"order": "shop.orders"}, 18)
     assert (contract.event.match_key, contract.ledger.columns.match_key) == ALL["match_key"]
     assert (contract.event.amount_minor, contract.ledger.columns.amount_minor) == ALL["amount_minor"]
     sliced = ("booking_id", 1000) if kind == "jdbc" else (None, None)
     assert (contract.ledger.order_by, contract.ledger.overlap) == sliced
-    assert "# 36 of 40 values found in the column" in file.read_text()
+    assert "# 36 of 40 values found in the column" in (tmp_path / "shop_orders.yaml").read_text()
 
 
 TEXTS = st.text(max_size=8) | st.integers() | st.booleans() | st.none() | st.lists(st.integers(), max_size=2)

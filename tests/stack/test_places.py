@@ -1,0 +1,141 @@
+"""Fields inside an envelope, read through `tallystick run` and by each reader alike, as those of flat events are."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lab.servers.process import REPOSITORY
+from tallystick.model.verdict import Verdict
+from tallystick.store.runs.run_store import read_run
+from tests.stack.live_books import TWO_LEGS, Event, LiveBooks, both_legs, doubts, expected, invoice, kinds, payment
+
+from .live import SPARK_SETTINGS
+
+SECONDS_MAX = 240
+"""Per command; a JVM starts slowly where tests share two cores."""
+PATHS = {
+    "match_key": "data.order.eventId",
+    "transaction_key": 'data."payment.id"',
+    "leg": "meta.leg-name",
+    "amount_minor": "data.order.total.amount",
+    "currency": "data.order.total.currency",
+}
+
+pytestmark = pytest.mark.timeout(900)
+
+
+class NewBooks(Protocol):
+    """Opens books of a contract of its own."""
+
+    def __call__(self, *, direction: str, **contract: Any) -> AbstractContextManager[LiveBooks]: ...
+
+
+def in_an_envelope(event: Event) -> bytes:
+    """The event as another team's service would write it; what nobody reads looks like what is read."""
+    total = {"amount": event.amount_minor, "currency": event.currency}
+    order = {"lines": [{"eventId": "line-1", "amount": 1}], "eventId": event.event_id, "total": total}
+    data = {"payment.id": event.payment_id, "payment": {"id": "another"}, "order": order}
+    return json.dumps({"id": "envelope-1", "meta": {"leg-name": event.leg}, "data": data}).encode()
+
+
+def produce(books: LiveBooks, *events: Event, abort: bool = False) -> None:
+    """One producer transaction with these events in envelopes."""
+    producer = books.producer()
+    producer.begin_transaction()
+    for event in events:
+        producer.produce(
+            books.contract.legs[event.leg],
+            key=event.payment_id,
+            value=in_an_envelope(event),
+            partition=event.partition,
+        )
+    assert producer.flush(30) == 0
+    if abort:
+        producer.abort_transaction()
+    else:
+        producer.commit_transaction()
+
+
+@pytest.fixture
+def books(new_books: NewBooks) -> Iterator[LiveBooks]:
+    with new_books(direction="topic_to_ledger", event=PATHS) as opened:
+        yield opened
+
+
+def run(books: LiveBooks, artifacts: Path, *arguments: str, **environment: str) -> tuple[int, str, str]:
+    """`tallystick run` as a process of its own."""
+    settings = {name: value for name, value in SPARK_SETTINGS.items() if name != "spark.jars"}
+    process = subprocess.run(
+        [sys.executable, "-m", "tallystick", "run", str(books.contract_file), *arguments],
+        env={
+            **os.environ,  # new_books has put the connections there
+            "TALLYSTICK_STORE_DSN": books.store.url.render_as_string(hide_password=False),
+            "TALLYSTICK_ARTIFACTS_DIR": str(artifacts),
+            "TALLYSTICK_JARS_DIR": str(REPOSITORY / ".jars" / "spark"),
+            "TALLYSTICK_SPARK_MASTER": "local[2]",
+            "TALLYSTICK_SPARK_CONF": json.dumps(settings),
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+    return process.returncode, process.stdout, process.stderr
+
+
+def test_events_in_envelopes_are_reconciled_as_flat_ones_are(books: LiveBooks, tmp_path: Path) -> None:
+    assert run(books, tmp_path)[0] == 3
+    sound = [payment(name) for name in ("a", "b", "c")]
+    produce(books, *sound)
+    books.post(*sound)
+    produce(books, payment("aborted"), abort=True)
+    code, stdout, stderr = run(books, tmp_path, "--json")
+    assert code == 0, stderr
+    document = json.loads(stdout)
+    assert (document["verdict"], document["matched_rows"]) == ("MATCHED", 3)
+
+    produce(books, payment("lost"), payment("wrong", 900), payment("d"), payment("a"))
+    books.post(payment("wrong", 901), payment("d"), payment("invented"))
+    assert run(books, tmp_path)[0] == 1
+    stored = read_run(books.store, books.contract.name, 2)
+    assert stored is not None
+    assert kinds(stored) == expected(
+        ("missing_in_ledger", payment("lost")),
+        ("amount_mismatch", payment("wrong")),
+        ("phantom_in_ledger", payment("invented")),
+        ("duplicate_in_topic_new_session", payment("a")),
+    )
+    for way in ({}, {"TALLYSTICK_SCAN": "by_client"}):
+        code, _, stderr = run(books, tmp_path, "--reread", "2", **way)
+        assert code == 1, stderr
+        assert "Read again: the same digest" in stderr
+
+
+def test_legs_in_envelopes_are_told_apart_and_an_event_of_another_shape_is_unreadable(
+    new_books: NewBooks, spark: SparkSession
+) -> None:
+    with new_books(direction="topic_to_ledger", legs=TWO_LEGS, event=PATHS) as books:
+        books.take_cut()
+        produce(books, *both_legs("a", "b"), payment("torn"))
+        books.post(*both_legs("a", "b"), payment("torn"))
+        run = books.next_run()
+        assert (run.result.figures.matched_rows, doubts(run)) == (5, [])
+        assert kinds(run) == expected(("torn_transaction", invoice("torn")))
+
+        books.produce(payment("c"))  # flat, as this contract's events are not
+        produce(books, invoice("c"))
+        books.post(invoice("c"))
+        flat = books.next_run()
+        assert flat.result.verdict is Verdict.INCONCLUSIVE
+        assert "unreadable_payload" in doubts(flat)
+        (told,) = [one.sentence for one in flat.result.doubts if one.doubt == "unreadable_payload"]
+        assert "data.order.eventId is missing" in told
