@@ -1,4 +1,4 @@
-"""What a column of any database is good for, by the type that SQLAlchemy's dialect reflects. Asks no database."""
+"""Uses that a column of any database is good for, by the type that SQLAlchemy's dialect reflects. Asks no database."""
 
 from typing import Any
 

@@ -2,6 +2,8 @@
 
 Nothing here is certain, so each proposal says what it rests on. A value of an event or a row is in no proposal, but for
 the one word of a column of few words that tells postings apart.
+
+One file, since names are asked only for what no value has paired.
 """
 
 import re
