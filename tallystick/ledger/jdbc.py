@@ -38,6 +38,7 @@ from sqlalchemy import (
     true,
     types,
 )
+from sqlalchemy.dialects import oracle
 from sqlalchemy.engine.interfaces import ReflectedIndex
 from sqlalchemy.exc import DBAPIError, NoSuchTableError, OperationalError
 from sqlalchemy.pool import NullPool
@@ -48,7 +49,7 @@ from tallystick.contract.ledger import LedgerSection
 from tallystick.contract.sql_condition import EXPECTED, for_pgjdbc, why_no_condition
 from tallystick.ledger.earlier_rows import ReadSlice, find_read_slice
 from tallystick.ledger.jdbc_connection import MYSQL_FAMILY, JdbcSettings
-from tallystick.ledger.jdbc_types import is_exact_number
+from tallystick.ledger.jdbc_types import has_zone, is_exact_number, is_integer, is_moment
 from tallystick.ledger.protocol import (
     HorizonHolder,
     LedgerDescription,
@@ -160,7 +161,7 @@ class JdbcLedger:
         self._require_condition()
         self._require_order()
         self._require_exact_amount()
-        if columns.written_at is not None and not getattr(self._column(columns.written_at).type, "timezone", False):
+        if columns.written_at is not None and not self._has_zone(self._column(columns.written_at)):
             raise LedgerRefused(
                 f"{self._name}: column {columns.written_at}, which the contract names written_at: "
                 f"got {self._column(columns.written_at).type!r}; expected a timestamp with its zone"
@@ -377,7 +378,10 @@ class JdbcLedger:
 
     @property
     def _is_timestamp(self) -> bool:
-        return isinstance(self._order.type, types.DateTime)
+        return is_moment(self._order.type, dialect=self.connection.dialect.name)
+
+    def _has_zone(self, column: Column[Any]) -> bool:
+        return has_zone(column.type, dialect=self.connection.dialect.name)
 
     def _require_condition(self) -> None:
         """Refuse a condition by this database's own grammar, which no contract states."""
@@ -386,12 +390,11 @@ class JdbcLedger:
             raise LedgerRefused(f"{self._name}: the contract's where: {reason}; {EXPECTED}")
 
     def _require_order(self) -> None:
-        if isinstance(self._order.type, types.Integer):
-            return
-        if not self._is_timestamp or self.connection.dialect.name == "sqlite":  # SQLite keeps a timestamp as any text
+        if not is_integer(self._order.type) and not self._is_timestamp:
             raise LedgerRefused(
                 f"{self._name}: column {self.ledger.order_by}, which the contract names order_by: "
-                f"got {self._order.type!r}; expected an integer, or a timestamp of a database that has such a type"
+                f"got {self._order.type!r}; expected an integer, or a timestamp that the database keeps to the "
+                "microsecond"
             )
 
     def _require_exact_amount(self) -> None:
@@ -420,7 +423,7 @@ class JdbcLedger:
     @property
     def _pairs(self) -> ColumnElement[bool]:
         where = self.ledger.where
-        return literal_column(f"({where})", type_=types.Boolean()) if where else true()
+        return literal_column(f"({where})") if where else true()  # as a Boolean it would be compared with 1
 
     def _between(self, start: int, end: int) -> ColumnElement[bool]:
         return and_(self._order >= self._bound(start), self._order < self._bound(end))
@@ -428,12 +431,16 @@ class JdbcLedger:
     def _position(self, value: Any) -> int:
         return _microseconds(value) if self._is_timestamp else int(value)
 
-    def _bound(self, position: int) -> int | datetime:
+    def _bound(self, position: int) -> Any:
         """Return the value at a position. A column without a zone is in UTC, by the contract."""
         if not self._is_timestamp:
             return position
         moment = _EPOCH + position * _MICROSECOND
-        return moment if getattr(self._order.type, "timezone", False) else moment.replace(tzinfo=None)
+        if not self._has_zone(self._order):
+            return moment.replace(tzinfo=None)
+        if self.connection.dialect.name == "oracle":  # its literal of a moment has no place for the zone
+            return func.from_tz(cast(moment.replace(tzinfo=None), oracle.TIMESTAMP()), "UTC")
+        return moment
 
 
 _Number = TypeVar("_Number", int, ColumnElement[int])
