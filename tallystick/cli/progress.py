@@ -64,6 +64,7 @@ _LINES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "finished": lambda found: f"Finished: {counted(len(found['outcomes']), 'event')}",
     "stopped": lambda found: f"Stopped: {found['error']}",
     "verified": lambda found: f"Read again: {found['verdict']}",
+    "pruned": lambda found: f"{found['contract']}: deleted {found['gone']:,} {found['kind']}",
     "done": lambda found: f"Spark took {found['seconds']} s",
 }
 """Step to its line; a step without a line here is shown by its name."""

@@ -3,7 +3,8 @@
 Knows no table: schema.py says what the shape is, the migrations how it came about.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
 from tallystick.connections.connections import ConnectionNotGiven
 from tallystick.connections.postgres_failures import what_to_do
 from tallystick.model.errors import TallystickError
+from tallystick.store.downgrade_refused import DowngradeRefused
 from tallystick.store.rights import grant, granted_roles
 from tallystick.store.schema import REVISION, SCHEMA, VERSION_TABLE, served_revision
 
@@ -112,24 +114,57 @@ def migrate(engine: Engine, *, grant_to: str | None = None) -> list[str]:
     Gives the roles that have them. Raises RoleRefused, and StoreUnreachable where we are not the owner.
     """
     from alembic import command  # who only opens a store need not wait for it
-    from alembic.config import Config
 
-    config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    with _shape_changed(engine) as connection:
+        if connection.scalar(text("select to_regnamespace(:schema) is null"), {"schema": SCHEMA}):
+            connection.execute(text(f"create schema {SCHEMA}"))
+        command.upgrade(_alembic_config(connection), "head")
+        for role in {*granted_roles(connection), *([grant_to] if grant_to else ())}:
+            grant(connection, role)
+        return granted_roles(connection)
+
+
+def downgrade(engine: Engine) -> str:
+    """Take the newest migration back, in one transaction, and give the revision that the store has then.
+
+    One revision only, and only where nothing is lost: the version before works in it as before. Raises
+    DowngradeRefused, and StoreUnreachable where we are not the owner.
+    """
+    from alembic import command
+
+    with _shape_changed(engine) as connection:
+        found = _revision(connection, engine.url)
+        if found != REVISION:
+            is_newer = bool(found and found > REVISION)
+            hint = "take it back with the version that migrated it" if is_newer else "there is nothing to take back"
+            raise DowngradeRefused(
+                f"{_place(engine.url)}: expected revision {REVISION}, which this version takes back, got "
+                f"{found or 'none'}; {hint}"
+            )
+        command.downgrade(_alembic_config(connection), "-1")
+        return str(_revision(connection, engine.url))
+
+
+@contextmanager
+def _shape_changed(engine: Engine) -> Iterator[Connection]:
+    """Change the shape in one transaction, one at a time. Raises StoreUnreachable where we are not the owner."""
     try:
         with engine.begin() as connection:
             connection.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
-            if connection.scalar(text("select to_regnamespace(:schema) is null"), {"schema": SCHEMA}):
-                connection.execute(text(f"create schema {SCHEMA}"))
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
-            for role in {*granted_roles(connection), *([grant_to] if grant_to else ())}:
-                grant(connection, role)
-            return granted_roles(connection)
+            yield connection
     except ProgrammingError as error:
         if not isinstance(error.orig, InsufficientPrivilege):
             raise
         raise _refused(error.orig, engine.url, "expected the role that owns the store") from None
+
+
+def _alembic_config(connection: Connection) -> Any:
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config
 
 
 def _url(dsn: str) -> URL:

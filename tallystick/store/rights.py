@@ -53,6 +53,7 @@ RIGHTS: Mapping[str, Rights] = {
     "audit": _APPEND,
     "executor_key": _READ,
     "served_revision": _READ,
+    "prune_mark": _READ,
     VERSION_TABLE: _READ,
 }
 """Every table of the schema. A table that is not here is closed to the role."""

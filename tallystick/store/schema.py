@@ -41,7 +41,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 SCHEMA = "tallystick"
 
-REVISION = "0020"
+REVISION = "0021"
 """Of this shape: the newest migration's."""
 OLDEST_SERVED = "0020"
 """The oldest revision whose code may work in this shape, which the newest migration writes into served_revision.
@@ -454,6 +454,23 @@ audit = Table(
     comment="who did what, when, with which plan hash, and what came of it",
 )
 
+prune_mark = Table(
+    "prune_mark",
+    metadata,
+    Column("contract", Text, primary_key=True),
+    Column("kept_from_cut_n", Integer, nullable=False),
+    Column("older_than_utc", _TIME, nullable=False),
+    Column("pruned_at", _TIME, nullable=False, server_default=func.clock_timestamp()),
+    Column(
+        "delivery_failures",
+        JSONB,
+        nullable=False,
+        server_default=text("'{}'"),
+        comment="sink to the number of failed deliveries that were deleted: a counter never goes back",
+    ),
+    comment="of the runs below kept_from_cut_n only verdict, slices and sums are left, and what still counts",
+)
+
 APPEND_ONLY = (
     verdict,
     expectations_outcome,
@@ -465,4 +482,7 @@ APPEND_ONLY = (
     acting_switch,
     audit,
 )
-"""Tables whose rows are never changed: a trigger refuses UPDATE, DELETE and TRUNCATE."""
+"""Tables whose rows are never changed: a trigger refuses UPDATE, DELETE and TRUNCATE.
+
+But for what `store prune` deletes of five of them, as the owner.
+"""

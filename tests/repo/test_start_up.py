@@ -60,6 +60,12 @@ def test_the_revision_that_a_store_must_have_is_the_newest_migrations() -> None:
     assert ScriptDirectory(str(Path(migrations.__file__).parent)).get_current_head() == REVISION
 
 
+def test_the_newest_migration_can_be_taken_back() -> None:
+    """Or says in words why not: `store downgrade` calls it."""
+    newest = ScriptDirectory(str(Path(migrations.__file__).parent)).get_revision(REVISION)
+    assert callable(getattr(newest.module, "downgrade", None))
+
+
 def test_the_guard_sees_what_an_import_brings_along() -> None:
     assert imported_by("pyarrow.dataset") == {"pandas", "pyarrow.dataset"}
     assert imported_by("tallystick.store.runs.cut_store") == {"sqlalchemy"}

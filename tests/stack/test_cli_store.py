@@ -9,14 +9,19 @@ from uuid import UUID
 
 import pytest
 import yaml
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 from typer.testing import CliRunner, Result
 
+from lab.servers.stack import LabStack
 from tallystick.cli.app import app
 from tallystick.contract.contract import Contract
 from tallystick.model.finding_names import Doubt
+from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.store.runs.contract_store import read_contract
+
+from .aged_books import date_back
+from .store_owner import owner_dsn
 
 
 @pytest.fixture(autouse=True)
@@ -239,3 +244,86 @@ def test_a_beginning_that_two_breaks_share_lists_them(store: Engine, books: Any)
         [str(one.break_id), "missing_in_topic_never_produced", "payouts/1"] for one in breaks
     ]
     assert run("explain", "abcdef12-0000-0000-0000-000000000002").exit_code == 0
+
+
+@pytest.fixture
+def old_runs(three_runs: None, store: Engine, owned_store: Engine, books: Any) -> None:
+    """Three runs of months ago, the break of the second cleared by the third of four."""
+    cleared = books.item(books.missing("ev-7", amount_minor=1250, currency="EUR"), n=3, state=ItemState.CLEARED)
+    books.commit(store, books.result(3, items=(cleared,)))
+    books.commit(store, books.result(4))
+    date_back(owned_store)
+
+
+@pytest.mark.usefixtures("old_runs")
+def test_pruning_is_tried_by_anybody_and_done_by_the_owner(
+    store: Engine, stack: LabStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [tmp_path / name for name in ("reports/payouts/1.html", "reports/payouts/4.html", "reports/other/1.html")]
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    would = run("store", "prune", "--older-than", "90d", "--dry-run")
+    assert (would.exit_code, would.stdout.splitlines()) == (
+        0,
+        [
+            "payouts: would prune 4 runs (cuts 0 to 3)",
+            "  would be deleted: 1 items, 1 breaks, 0 alerts, 0 outcomes of expectations, 0 samples, 1 files",
+            "  stays: all verdicts, slices, sums, plans and the audit trail",
+        ],
+    )
+    refused = run("store", "prune", "--older-than", "90d")
+    assert (refused.exit_code, "expected the role that owns it" in refused.stderr) == (2, True)
+    assert run("explain", books_break(store)).exit_code == 0
+    monkeypatch.setenv("TALLYSTICK_STORE_DSN", owner_dsn(stack, store))
+    done = run("store", "prune", "--older-than", "90d", "--contract", "payouts")
+    assert done.stdout == would.stdout.replace("would prune", "pruned").replace("would be deleted", "deleted")
+    assert [line for line in done.stderr.splitlines() if "deleted" in line] == [
+        "payouts: deleted 1 items",
+        "payouts: deleted 1 breaks",
+    ]
+    assert [file.exists() for file in files] == [False, True, True]
+    assert run("store", "prune", "--older-than", "90d").stdout == "payouts: nothing to prune\n"
+    assert run("runs").stdout.count("payouts/") == 5
+    shown = run("show", "payouts/1")
+    assert (shown.exit_code, "its breaks and items were pruned" in shown.stderr) == (2, True)
+    assert run("show", "payouts/4").exit_code == 0
+    refused = run("store", "downgrade")
+    assert (refused.exit_code, "the store was pruned (payouts)" in refused.stderr) == (2, True)
+
+
+def books_break(store: Engine) -> str:
+    with store.connect() as connection:
+        return str(connection.scalar(text("select break_id from tallystick.item_break")))
+
+
+@pytest.mark.usefixtures("old_runs")
+def test_young_runs_and_kept_files_stay(
+    store: Engine, stack: LabStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TALLYSTICK_STORE_DSN", owner_dsn(stack, store))
+    file = tmp_path / "breaks" / "payouts" / "cut=1" / "breaks.parquet"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    assert run("store", "prune", "--older-than", "9000d").stdout == "payouts: nothing to prune\n"
+    assert "0 files" in run("store", "prune", "--older-than", "90d", "--keep-files").stdout
+    assert file.exists()
+    assert "1 files" in run("store", "prune", "--older-than", "90d").stdout
+    assert not file.parent.exists()
+
+
+@pytest.mark.parametrize("age", ["90", "0d", "-1d", "3h", "90 d", "d", "100000d"])
+def test_an_age_is_given_in_days(age: str) -> None:
+    refused = run("store", "prune", f"--older-than={age}", "--dry-run")
+    assert (refused.exit_code, "expected days, 1d or more" in refused.stderr) == (2, True)
+
+
+def test_a_migration_is_taken_back_and_done_again(
+    store: Engine, stack: LabStack, store_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TALLYSTICK_STORE_DSN", owner_dsn(stack, store))
+    assert "has revision 0020 again" in run("store", "downgrade").stdout
+    assert "run: tallystick store migrate" in run("runs").stderr
+    assert run("store", "migrate").exit_code == 0
+    monkeypatch.setenv("TALLYSTICK_STORE_DSN", store_dsn)
+    assert run("runs").exit_code == 0

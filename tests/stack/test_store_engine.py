@@ -11,18 +11,23 @@ from sqlalchemy import Engine, make_url, select, text, update
 from sqlalchemy.exc import OperationalError
 
 from lab.servers.ports import free_port
-from lab.servers.postgres import STORE_OWNER
+from lab.servers.postgres import STORE_OWNER, STORE_ROLE
 from lab.servers.stack import LabStack
 from tallystick.connections.connections import ConnectionNotGiven
+from tallystick.store.downgrade_refused import DowngradeRefused
 from tallystick.store.engine import (
     StoreNotMigrated,
     StoreUnreachable,
     connect_store,
+    downgrade,
     migrate,
     open_store,
     open_store_to_read,
 )
+from tallystick.store.rights import RIGHTS
 from tallystick.store.schema import OLDEST_SERVED, REVISION, SCHEMA, VERSION_TABLE, metadata, served_revision
+
+PREVIOUS = f"{int(REVISION) - 1:04d}"
 
 
 def differences(store_dsn: str) -> list[Any]:
@@ -92,6 +97,69 @@ def test_a_newer_store_serves_an_older_version_where_it_says_so(
     else:
         with pytest.raises(StoreNotMigrated, match=f"expected revision 0019, got {REVISION}; upgrade this Tallystick"):
             open_store(store_dsn)
+
+
+def whole_shape(store: Engine) -> dict[str, list[Any]]:
+    """Columns, constraints, triggers, functions and rights, as the server has them."""
+    asked = {
+        "columns": "select table_name, column_name, data_type, column_default, is_nullable "
+        "from information_schema.columns where table_schema = 'tallystick' order by 1, 2",
+        "constraints": "select conrelid::regclass::text, conname, pg_get_constraintdef(oid) from pg_constraint "
+        "where connamespace = 'tallystick'::regnamespace order by 1, 2",
+        "triggers": "select tgrelid::regclass::text, tgname, pg_get_triggerdef(oid) from pg_trigger "
+        "where not tgisinternal order by 1, 2",
+        "functions": "select oid::regprocedure::text, pg_get_functiondef(oid) from pg_proc "
+        "where pronamespace = 'tallystick'::regnamespace order by 1",
+        "rights": "select relname, relacl::text from pg_class "
+        "where relnamespace = 'tallystick'::regnamespace and relkind = 'r' order by 1",
+        "served": "select oldest from tallystick.served_revision",
+        "revision": "select version_num from tallystick.alembic_version",
+    }
+    with store.connect() as connection:
+        return {name: [tuple(row) for row in connection.execute(text(question))] for name, question in asked.items()}
+
+
+def test_a_downgrade_leaves_what_the_version_before_had_made(
+    empty_store_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, upgrade = connect_store(empty_store_dsn), command.upgrade
+    with monkeypatch.context() as older:
+        older.setattr(command, "upgrade", lambda config, _: upgrade(config, PREVIOUS))
+        older.delitem(RIGHTS, "prune_mark")  # type: ignore[arg-type]  # a dict: the table did not exist
+        migrate(store, grant_to=STORE_ROLE)
+    made = whole_shape(store)
+    migrate(store)
+    migrated = whole_shape(store)
+    assert migrated != made
+    assert downgrade(store) == PREVIOUS
+    assert whole_shape(store) == made
+    with pytest.raises(StoreNotMigrated, match=f"expected revision {REVISION}, got {PREVIOUS}; run: tallystick store"):
+        open_store(empty_store_dsn)
+    with pytest.raises(DowngradeRefused, match=f"expected revision {REVISION}.*got {PREVIOUS}; there is nothing to"):
+        downgrade(store)
+    migrate(store)
+    assert whole_shape(store) == migrated
+
+
+def test_a_store_that_was_pruned_does_not_go_back(owned_store: Engine) -> None:
+    with owned_store.begin() as connection:
+        connection.execute(text("insert into tallystick.prune_mark values ('payouts', 3, now())"))
+    with pytest.raises(DowngradeRefused, match=r"the store was pruned \(payouts\), and revision 0020 would take"):
+        downgrade(owned_store)
+    with owned_store.connect() as connection:
+        assert connection.scalar(text("select count(*) from tallystick.prune_mark")) == 1
+        assert connection.scalar(text("select version_num from tallystick.alembic_version")) == REVISION
+
+
+def test_only_the_owner_takes_a_migration_back_and_only_what_this_version_made(
+    store_dsn: str, owned_store: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(StoreUnreachable, match=r"role tallystick: .*; expected the role that owns the store"):
+        downgrade(connect_store(store_dsn))
+    open_store(store_dsn)
+    monkeypatch.setattr("tallystick.store.engine.REVISION", "0019")
+    with pytest.raises(DowngradeRefused, match=f"got {REVISION}; take it back with the version that migrated it"):
+        downgrade(owned_store)
 
 
 def test_readers_go_on_with_a_password_that_was_changed(stack: LabStack, store_dsn: str) -> None:

@@ -56,6 +56,7 @@ from tallystick.store.engine import StoreNotMigrated, StoreUnreachable, open_sto
 from tallystick.store.plans.plan_life_store import find_plan, list_plans, plan_of_scheduler_run
 from tallystick.store.runs.close_store import attempts_at
 from tallystick.store.runs.cut_store import CutAlreadyOpen
+from tallystick.store.runs.prune_mark import read_mark
 from tallystick.store.runs.run_store import AttemptFenced, read_run_head
 from tallystick.store.views.overview_store import (
     contract_of_cut,
@@ -244,6 +245,7 @@ def show_run(
     chosen = _break_class(break_class)
     found = read_breaks(engine, contract_name, cut_n, break_class=chosen, after=after)
     has_report, has_data_docs = _links_of(contract_name, cut_n)
+    mark = read_mark(engine, contract_name)
     return _page(
         request,
         "run",
@@ -251,6 +253,7 @@ def show_run(
         breaks=replace(found, breaks=tuple(map(Mask(contract).item_break, found.breaks))),
         stakes=list(dict.fromkeys(stake.break_class for stake in stakes)),
         chosen=chosen or "",
+        pruned=mark if mark and cut_n < mark.kept_from_cut_n else None,
         canaries=canary_sentence(run),
         titles=_titles(contract),
         has_report=has_report,

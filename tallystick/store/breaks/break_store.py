@@ -13,7 +13,7 @@ from tallystick.model.finding_names import BreakClass
 from tallystick.model.open_item import WriteOff
 from tallystick.store.plans.plan_store import ActionState
 from tallystick.store.runs.open_item_store import break_of_row, item_of_row, items_with_class
-from tallystick.store.schema import compensation_action, item_break, open_item
+from tallystick.store.schema import compensation_action, item_break, open_item, prune_mark
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import verdict as verdict_table
 from tallystick.text.plain import parse_utc
@@ -51,10 +51,19 @@ def find_break(engine: Engine, name: str) -> ToldBreak:
     with engine.connect() as connection:
         rows = connection.execute(begins_so).all()
         if not rows:
-            raise BreakNotFound(f"{name}: no stored break has an id that begins so; see: tallystick show RUN --json")
+            hint = _pruned_hint(connection)
+            raise BreakNotFound(
+                f"{name}: no stored break has an id that begins so; see: tallystick show RUN --json{hint}"
+            )
         if len(rows) > 1:
             raise BreakAmbiguous(_candidates(name, rows))
         return _told(connection, rows[0])
+
+
+def _pruned_hint(connection: Connection) -> str:
+    """The end of the sentence: where the store was pruned, the break may have been there."""
+    pruned = connection.scalar(select(prune_mark.c.contract).limit(1))
+    return "; it may have been pruned: docs/retention.md says what stays" if pruned else ""
 
 
 def _candidates(name: str, rows: Sequence[Row[Any]]) -> str:

@@ -50,9 +50,11 @@ from tallystick.store.runs.open_item_store import (
     items_with_class,
     newest_items,
 )
+from tallystick.store.runs.prune_mark import refuse_pruned
 from tallystick.store.schema import (
     SCHEMA,
     audit,
+    break_total,
     contract_version,
     item_break,
     open_item,
@@ -111,12 +113,13 @@ def commit_run(
 
 @relaxed_gc()
 def read_run(engine: Engine, contract_name: str, n: int) -> StoredRun | None:
-    """The committed run of cut n, whole."""
+    """The committed run of cut n, whole. Raises RunPruned."""
     verdict_of_cut = select(verdict_table).where(verdict_table.c.contract == contract_name, verdict_table.c.cut_n == n)
     with engine.connect() as connection:
         verdict = connection.execute(verdict_of_cut).first()
         if verdict is None:
             return None
+        refuse_pruned(connection, contract_name, n)
         cut = connection.execute(select(cut_table).where(*_is_cut(contract_name, n))).one()
         return _stored_run(connection, cut, verdict)
 
@@ -360,14 +363,11 @@ def _standing_items(connection: Connection, contract_name: str, n: int) -> tuple
 
 
 def _money_by_run(connection: Connection, row: Row[Any]) -> tuple[int, dict[str, int]]:
-    statement = (
-        select(item_break.c.currency, func.count(), func.sum(without_sign(item_break.c.amount_minor)))
-        .where(item_break.c.contract == row.contract, item_break.c.cut_n == row.cut_n)
-        .group_by(item_break.c.currency)
-    )
-    sums = connection.execute(statement).all()
-    money = total_money((currency, int(amount)) for currency, _, amount in sums if currency)
-    return sum(count for _, count, _ in sums), money
+    """Count what the run found, by the sums that are left once its breaks are pruned."""
+    found = select(break_total).where(break_total.c.contract == row.contract, break_total.c.cut_n == row.cut_n)
+    sums = connection.execute(found).all()
+    money = total_money((one.currency, int(one.amount_minor)) for one in sums if one.currency)
+    return sum(one.breaks for one in sums), money
 
 
 def _summaries() -> Select[Any]:

@@ -14,7 +14,7 @@ from tallystick.contract.verdict_deadline import next_verdict_due_utc
 from tallystick.model.metric_figures import ContractFigures, JudgedWindow, SinkFigures
 from tallystick.model.verdict import Verdict
 from tallystick.store.alerts.alert_store import pending_alerts_seen_by
-from tallystick.store.schema import alert, alert_delivery, standing_total
+from tallystick.store.schema import alert, alert_delivery, prune_mark, standing_total
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import verdict as verdict_table
 from tallystick.store.views.overview_store import contract_of, totals_of_rows
@@ -100,8 +100,8 @@ def _sinks(connection: Connection, contract_name: str) -> tuple[SinkFigures, ...
         .where(alert.c.contract == contract_name)
         .group_by(alert_delivery.c.sink)
     )
-    failed = {row.sink: row.failures for row in connection.execute(failures)}
+    pruned = connection.scalar(select(prune_mark.c.delivery_failures).where(prune_mark.c.contract == contract_name))
+    failed = Counter(pruned or {})
+    failed.update({row.sink: row.failures for row in connection.execute(failures)})
     owed = Counter(sink for pending in pending_alerts_seen_by(connection, contract_name) for sink in pending.owed_to)
-    return tuple(
-        SinkFigures(sink=sink, failures=failed.get(sink, 0), owed=owed[sink]) for sink in sorted({*failed, *owed})
-    )
+    return tuple(SinkFigures(sink=sink, failures=failed[sink], owed=owed[sink]) for sink in sorted({*failed, *owed}))

@@ -17,6 +17,8 @@ COMMANDS = [
     ("spark", "status"),
     ("spark", "stop"),
     ("store", "migrate"),
+    ("store", "downgrade"),
+    ("store", "prune"),
     ("run",),
     ("cut", "make"),
     ("cut", "close"),

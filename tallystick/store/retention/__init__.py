@@ -1,0 +1,1 @@
+"""What of the past is deleted, and what stays."""
