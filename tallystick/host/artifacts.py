@@ -174,6 +174,15 @@ def folders_in(folder: Place) -> list[str]:
     return sorted(info.base_name for _, info in _listed(folder, recursive=False) if not info.is_file)
 
 
+def delete_file(place: Place) -> None:
+    """Delete a file, if it is there. Raises ArtifactsUnreachable."""
+    if isinstance(place, Path):
+        place.unlink(missing_ok=True)
+        return
+    with suppress(ArtifactMissing), _asked(place) as (system, key):
+        system.delete_file(key)
+
+
 def delete_folder(folder: Place) -> None:
     """Delete a folder with all below it, if it is there. Raises ArtifactsUnreachable."""
     if isinstance(folder, Path):

@@ -36,6 +36,7 @@ from tallystick.host.artifacts import (
 from tallystick.ledger.key_index import commit_index, delete_expired, index_folder, readable_indexes
 from tallystick.model.stored_run import StoredRun
 from tallystick.report.write_report import render_report, report_path, write_report
+from tallystick.store.retention.prune_artifacts import prune_artifacts
 from tallystick_expectations.docs_index import write_index
 from tallystick_expectations.docs_pages import docs_pages
 from tallystick_spark.readers.key_index_files import IndexWriter
@@ -265,3 +266,14 @@ def test_an_index_is_whole_lost_or_expired_as_in_a_folder(place: ObjectPlace) ->
     below = place / "key_index" / "billing"
     assert folders_in(below) == ["cut=2", "cut=3"]
     assert (folders_in(below / "cut=2"), folders_in(below / "cut=3")) == (["attempt=1", "attempt=2"], ["attempt=2"])
+
+
+def test_the_objects_of_pruned_runs_go_and_all_others_stay(place: ObjectPlace) -> None:
+    pruned = ("reports/payouts/6.html", "breaks/payouts/cut=6/a.parquet", "breaks/payouts/cut=6/b.parquet")
+    stays = ("reports/payouts/7.html", "reports/refunds/6.html", "breaks/payouts/cut=7/a.parquet")
+    for name in (*pruned, *stays):
+        write(place / name, "x")
+    assert prune_artifacts(place, "payouts", kept_from_cut_n=7, dry_run=True) == len(pruned)
+    assert set(names_below(place)) == {*pruned, *stays}
+    assert prune_artifacts(place, "payouts", kept_from_cut_n=7, dry_run=False) == len(pruned)
+    assert set(names_below(place)) == {*stays}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tallystick.cli.error_handling import stopped_by_sigterm
-from tallystick.connections.connections import artifacts_folder, store_dsn
+from tallystick.connections.connections import store_dsn
 from tallystick.model.verdict import ExitCode
 
 if TYPE_CHECKING:
@@ -93,13 +93,14 @@ def prune_store(
     Example: `TALLYSTICK_STORE_DSN=postgresql://tally_owner@db/tally tallystick store prune --older-than 90d`
     """
     from tallystick.cli.progress import Progress
+    from tallystick.host.artifacts import artifacts_place
     from tallystick.host.terminal_user import this_terminal
     from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store
     from tallystick.store.retention.prune_artifacts import prune_artifacts
     from tallystick.store.retention.prune_store import contracts_to_prune, prune, require_owner, what_would_go
 
-    age = _age_of(older_than)
+    age, artifacts = _age_of(older_than), artifacts_place()
     engine = open_store(store_dsn())
     if not dry_run:
         require_owner(engine)
@@ -121,9 +122,7 @@ def prune_store(
                     )
                 files = 0
                 if not keep_files:
-                    files = prune_artifacts(
-                        artifacts_folder(), name, kept_from_cut_n=pruned.kept_from_cut_n, dry_run=dry_run
-                    )
+                    files = prune_artifacts(artifacts, name, kept_from_cut_n=pruned.kept_from_cut_n, dry_run=dry_run)
                 _tell_pruned(pruned, files, dry_run=dry_run)
     except KeyboardInterrupt:
         typer.echo("interrupted: what is deleted stays deleted; the same command goes on", err=True)

@@ -4,11 +4,10 @@ The key index has a horizon of its own, and Data Docs are one site for all runs.
 """
 
 import re
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
 
-_PLACES = (
+from tallystick.host.artifacts import Place, delete_file, delete_folder, names_below
+
+_FOLDERS = (
     ("reports", re.compile(r"(\d+)\.html")),
     ("breaks", re.compile(r"cut=(\d+)")),
     ("logs", re.compile(r"(\d+)(\.expectations)?\.log")),
@@ -16,24 +15,24 @@ _PLACES = (
 """Folder below the artifacts, and how it names what belongs to one cut."""
 
 
-def prune_artifacts(artifacts: Path, contract_name: str, *, kept_from_cut_n: int, dry_run: bool) -> int:
-    """Delete what belongs to cuts below kept_from_cut_n, and give how many files or folders that were, or would be."""
-    found = list(_of_pruned(artifacts, contract_name, kept_from_cut_n))
-    if not dry_run:
-        for path in found:
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
-    return len(found)
+def prune_artifacts(artifacts: Place, contract_name: str, *, kept_from_cut_n: int, dry_run: bool) -> int:
+    """Delete what belongs to cuts below kept_from_cut_n, and give how many files that were, or would be.
 
-
-def _of_pruned(artifacts: Path, contract_name: str, kept_from_cut_n: int) -> Iterator[Path]:
-    for place, pattern in _PLACES:
-        folder = artifacts / place / contract_name
-        if not folder.is_dir():
-            continue
-        for path in folder.iterdir():
-            named = pattern.fullmatch(path.name)
-            if named and int(named[1]) < kept_from_cut_n:
-                yield path
+    Raises ArtifactsUnreachable.
+    """
+    deleted = 0
+    for name, pattern in _FOLDERS:
+        folder, leaving = artifacts / name / contract_name, set[str]()
+        for path in names_below(folder):
+            first, _, within = path.partition("/")
+            named = pattern.fullmatch(first)
+            if named is None or int(named[1]) >= kept_from_cut_n:
+                continue
+            deleted += 1
+            if within:
+                leaving.add(first)
+            elif not dry_run:
+                delete_file(folder / first)
+        for first in () if dry_run else leaving:
+            delete_folder(folder / first)
+    return deleted
