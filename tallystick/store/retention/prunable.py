@@ -52,10 +52,9 @@ class Kind:
 _KEPT_FROM = """
 select least(
     (select min(c.n) from tallystick.cut as c
-        left join tallystick.verdict as v on v.contract = c.contract and v.cut_n = c.n
-        where c.contract = :contract
-            and (c.open or v.cut_n is null or c.window_end_utc >= :older or v.recorded_at >= :older)),
-    (select max(n) from tallystick.cut where contract = :contract),
+        join tallystick.verdict as v on v.contract = c.contract and v.cut_n = c.n
+        where c.contract = :contract and (c.window_end_utc >= :older or v.recorded_at >= :older)),
+    (select max(cut_n) from tallystick.verdict where contract = :contract),
     (select min(p.cut_n) from tallystick.compensation_plan as p
         where p.contract = :contract
             and (
@@ -70,7 +69,7 @@ select least(
 """
 """Below it every run is judged, its window and its verdict are old, and no plan that may still act was drawn on it.
 
-The newest cut stays in any case: the next one goes on from it.
+The newest run stays in any case: the next cut goes on from it. NULL where there is no verdict at all.
 """
 
 _STAYING_ITEM = """
