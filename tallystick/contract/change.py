@@ -274,6 +274,9 @@ RULES: Mapping[str, Rule] = {
         "It says where a row stands: by another column, rows that were read would count as never read, or come again."
     ),
     "ledger.overlap": _overlap_changes,
+    "ledger.horizon": _refused(
+        "It says how far cuts may read: under another rule rows that were left for later would count as read."
+    ),
     "ledger.quiet_seconds": _quiet_changes,
     "ledger.topics": _refused(
         "Cuts have read the old topics and index only their keys: what another one held before would count as never "

@@ -64,6 +64,10 @@ class LedgerSection(ContractPart):
     overlap: Annotated[int, Field(ge=0, strict=True)] | None = None
     """jdbc only: how far behind the newest value a row may still come into sight; values of an integer, seconds of a
     timestamp, which also cover how far clocks differ. 0: rows are committed in the column's order."""
+    horizon: Literal["overlap", "innodb"] = "overlap"
+    """jdbc only. overlap: rows are read so far behind the newest value. innodb: order_by is the column ROW START of a
+    table in MariaDB with transaction-precise system versioning; rows are read once all transactions before theirs have
+    ended, and no overlap is stated. Needs the right PROCESS."""
     quiet_seconds: Seconds | None = None
     """parquet only: for how long a file must not have changed before a cut takes it."""
     topics: Annotated[tuple[TopicName, ...], Field(validate_default=True)] = ()
@@ -140,11 +144,15 @@ class LedgerSection(ContractPart):
 
     @model_validator(mode="after")
     def _fields_of_one_kind(self) -> Self:
+        if self.horizon != "overlap" and self.kind != "jdbc":
+            raise ValueError(f"expected no horizon with kind {self.kind}: only jdbc has a choice")
+        if self.by_innodb and self.overlap is not None:
+            raise ValueError("expected no overlap with horizon innodb: rows wait for open transactions alone")
         for field, kind, why in _OF_ONE_KIND:
             stated = getattr(self, field) is not None
             if stated and self.kind != kind:
                 raise ValueError(f"expected no {field} with kind {self.kind}: only {kind} is read by it")
-            if not stated and self.kind == kind:
+            if not stated and self.kind == kind and not (self.by_innodb and field == "overlap"):
                 raise ValueError(f"expected {field} with kind {kind}: {why}")
         if self.kind == "parquet" and (self.where or self.columns.receipt_offset):
             raise ValueError(
@@ -172,6 +180,11 @@ class LedgerSection(ContractPart):
         return self.kind == "postgres" and self.slice_by == "xmin"
 
     @property
+    def by_innodb(self) -> bool:
+        """Return whether a row's position is the id of the InnoDB transaction that wrote it last."""
+        return self.kind == "jdbc" and self.horizon == "innodb"
+
+    @property
     def rows_change(self) -> bool:
         """Return whether a later slice may hold a row of an earlier one under another key: by xmin and by a moment of
         change. A row of a file comes again in another file under its own, or it is another row.
@@ -181,7 +194,7 @@ class LedgerSection(ContractPart):
     @property
     def waits_by_rule(self) -> bool:
         """Return whether the contract's own rule holds back what is behind the horizon, and no transaction does."""
-        return self.kind in ("jdbc", "parquet")
+        return self.kind in ("jdbc", "parquet") and not self.by_innodb
 
     @property
     def overlap_text(self) -> str:
@@ -196,7 +209,9 @@ class LedgerSection(ContractPart):
             + (
                 "strong for rows that nobody changes" if self.by_xmin else "strong, but for what is changed once paired"
             ),
-            "jdbc": f"by the column {self.order_by} with an overlap of {self.overlap}: weaker than a horizon",
+            "jdbc": f"by InnoDB's horizon ({self.order_by}): strong for rows that nobody changes"
+            if self.by_innodb
+            else f"by the column {self.order_by} with an overlap of {self.overlap}: weaker than a horizon",
             "parquet": f"by manifest of files left alone for {self.quiet_seconds} s: weaker than a horizon",
             "topic": f"by LSO, with an index of the keys of {self.index_windows} windows: strong within them",
         }[self.kind]
@@ -206,7 +221,7 @@ class LedgerSection(ContractPart):
         """Say in words what the ledger's positions are."""
         return {
             "postgres": "transaction ids",
-            "jdbc": f"values of {self.order_by}",
+            "jdbc": "transaction ids" if self.by_innodb else f"values of {self.order_by}",
             "parquet": "milliseconds of modification time",
             "topic": "offsets",
         }[self.kind]

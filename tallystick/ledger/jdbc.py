@@ -10,7 +10,7 @@ One file, since slicing, counting and looking up by one column rest on the same 
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -35,6 +35,7 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    text,
     true,
     types,
 )
@@ -48,6 +49,7 @@ from tallystick.contract.equality import Compared, row_money
 from tallystick.contract.ledger import LedgerSection
 from tallystick.contract.sql_condition import EXPECTED, for_pgjdbc, why_no_condition
 from tallystick.ledger.earlier_rows import ReadSlice, find_read_slice
+from tallystick.ledger.innodb import read_innodb_holder, read_innodb_snapshot, refuse_other_than_row_start
 from tallystick.ledger.jdbc_connection import MYSQL_FAMILY, JdbcSettings
 from tallystick.ledger.jdbc_types import has_zone, is_exact_number, is_integer, is_moment
 from tallystick.ledger.protocol import (
@@ -81,6 +83,11 @@ it; others have roles."""
 
 _REFUSED_BY_MYSQL = (1054, 1142, 1143, 1305, 1370)
 """Error codes: no such column, table or column not shown to this user, no such function."""
+
+_ROW_END = text(
+    "SELECT column_name FROM information_schema.columns WHERE table_schema = :schema AND table_name = :name "
+    "AND generation_expression = 'ROW END'"
+)
 
 _ALIKE_IN_OTHER_CASE = (*MYSQL_FAMILY, "mssql")
 """Databases that by default take texts for equal that differ in case, or by spaces at their end."""
@@ -161,6 +168,9 @@ class JdbcLedger:
         self._require_condition()
         self._require_order()
         self._require_exact_amount()
+        if self.ledger.by_innodb:
+            schema, name = self.ledger.table.split(".")
+            refuse_other_than_row_start(self.connection, schema=schema, name=name, column=self._order.name)
         if columns.written_at is not None and not self._has_zone(self._column(columns.written_at)):
             raise LedgerRefused(
                 f"{self._name}: column {columns.written_at}, which the contract names written_at: "
@@ -188,6 +198,8 @@ class JdbcLedger:
 
         An idle ledger's clock goes on, so its rows come to be read; an integer stands still, and its newest rows wait.
         """
+        if self.ledger.by_innodb:
+            return read_innodb_snapshot(self.connection)
         now = self.now()
         highest = self.connection.scalar(select(func.max(self._order)))
         end = 0 if highest is None else self._position(highest) + 1
@@ -208,7 +220,9 @@ class JdbcLedger:
         return ()
 
     def holder(self, *, horizon: int) -> HorizonHolder | None:
-        """Return the overlap itself as the holder: nobody can see whose rows are still to come."""
+        """Return the overlap itself as the holder where nobody can see whose rows are still to come."""
+        if self.ledger.by_innodb:
+            return read_innodb_holder(self.connection, horizon=horizon)
         return HorizonHolder(position=horizon, holder=f"the overlap of {self.ledger.overlap_text}", since=None)
 
     def first_position_at(self, at_utc: datetime, *, start: int, end: int) -> int | None:
@@ -390,6 +404,11 @@ class JdbcLedger:
             raise LedgerRefused(f"{self._name}: the contract's where: {reason}; {EXPECTED}")
 
     def _require_order(self) -> None:
+        if self.ledger.by_innodb and not getattr(self.connection.dialect, "is_mariadb", False):
+            raise LedgerRefused(
+                f"{self._name}: got a database of {self.connection.dialect.name} with horizon: innodb; expected "
+                "MariaDB: in no other a row has the id of the transaction that wrote it"
+            )
         if not is_integer(self._order.type) and not self._is_timestamp:
             raise LedgerRefused(
                 f"{self._name}: column {self.ledger.order_by}, which the contract names order_by: "
@@ -408,12 +427,21 @@ class JdbcLedger:
     def _is_unique(self, column: str) -> bool:
         there, schema = inspect(self.connection), self._table.schema
         indexes = there.get_indexes(self._table.name, schema)
-        unique = (
+        unique: tuple[Sequence[str | None], ...] = (
             there.get_pk_constraint(self._table.name, schema)["constrained_columns"],
             *(one["column_names"] for one in there.get_unique_constraints(self._table.name, schema)),
             *(one["column_names"] for one in indexes if one["unique"] and not _is_partial(one)),
         )
-        return [column] in unique
+        ends = self._row_ends  # a part of each key there, and the same in all rows that are current
+        return [column] in [[one for one in columns if one not in ends] for columns in unique]
+
+    @cached_property
+    def _row_ends(self) -> Collection[str]:
+        """Return the column that says when a version of a row ended, of a table in MariaDB that keeps them."""
+        if not getattr(self.connection.dialect, "is_mariadb", False):
+            return ()
+        schema, name = self.ledger.table.split(".")
+        return tuple(self.connection.scalars(_ROW_END, {"schema": schema, "name": name}))
 
     def _is_view(self) -> bool:
         """Return whether it is a view, of which no database says that a column is unique."""
@@ -464,13 +492,26 @@ def _microseconds(moment: datetime) -> int:
 
 def as_driver_texts(column: ColumnElement[Any], *, dialect: str) -> ColumnElement[Any]:
     """Return the column as Spark's driver may read it as text. SQL Server writes a uuid in capitals; Python does not,
-    and so a look-up does not.
+    and so a look-up does not. Of MariaDB's own types, such as uuid, Spark takes none.
 
     Source: SQL Server's manual, uniqueidentifier.
     """
+    if dialect in MYSQL_FAMILY and not isinstance(column.type, _KNOWN_TO_SPARK):
+        return cast(column, types.CHAR())
     if dialect == "mssql" and isinstance(column.type, types.Uuid):
         return func.lower(cast(column, types.CHAR(36)))
     return column
+
+
+_KNOWN_TO_SPARK = (
+    types.String,
+    types.Integer,
+    types.Numeric,
+    types.Float,
+    types.LargeBinary,
+    types.DateTime,
+    types.Date,
+)
 
 
 def key_value(column_type: types.TypeEngine[Any], key: str, *, dialect: str) -> Any:

@@ -440,7 +440,7 @@ def _out_of_sight(contract: Contract, cut: Cut, past: RunHistory, look_ups: Look
                 past.previous.n: past.previous.ledger_slice.position_start,
                 cut.n: cut.ledger_slice.position_start,
             },
-            rows_move=contract.ledger.by_xmin,
+            rows_move=contract.ledger.by_xmin or contract.ledger.by_innodb,
             rows_may_be_older=older,
         ),
         log_is_whole=look_ups.log_is_whole,

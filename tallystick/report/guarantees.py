@@ -117,6 +117,15 @@ def _changed_rows(contract: Contract) -> str:
 
 def _by_column(contract: Contract, figures: RunFigures) -> str:
     ledger = contract.ledger
+    if ledger.by_innodb:
+        return (
+            "By horizon: below it every transaction has ended, by a snapshot of InnoDB's own. By the column "
+            f"{ledger.order_by}, into which the server writes the id of the transaction that wrote the row. Holds for "
+            "append-only tables: an updated row gets a new id. Of the rows below this slice "
+            f"{_older(figures)}, so that one that came or went shows, and one of each too, by their sum. Not sound for "
+            "one moment: where the server crashes before anybody has committed behind a transaction that was rolled "
+            "back, it gives that id out again; a row that gets it lies below what was read, and shows in that count."
+        )
     return (
         f"By the column {ledger.order_by} with an overlap of {ledger.overlap}, weaker than a horizon: that no row "
         "comes into sight further behind the newest one is the contract's word, the database cannot tell. What comes "

@@ -1,5 +1,12 @@
-"""A ledger in a real MariaDB: what is wrong is found and nothing else, through `tallystick run` too."""
+"""A ledger in a real MariaDB: what is wrong is found and nothing else, through `tallystick run` too.
 
+And InnoDB's horizon: whoever writes and however it ends, each committed row is in one slice, but for one moment before
+a crash, which is told.
+
+One file, since every test asks the same server.
+"""
+
+import itertools
 import json
 import os
 import random
@@ -7,9 +14,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +29,19 @@ import pymysql
 import pytest
 
 from lab.servers.mariadb import READER, MariadbServer
-from lab.servers.process import REPOSITORY
+from lab.servers.process import REPOSITORY, wait_until
 from tallystick.connections.connections import environment_variable
 from tallystick.contract.contract import Contract
-from tallystick.ledger.protocol import LedgerRefused, LedgerUnreachable
+from tallystick.contract.ledger import LedgerSection
+from tallystick.ledger.innodb import versioning_statements
+from tallystick.ledger.jdbc import JdbcLedger, open_jdbc_ledger
+from tallystick.ledger.jdbc_connection import jdbc_settings
+from tallystick.ledger.protocol import LedgerReadCancelled, LedgerRefused, LedgerUnreachable
+from tallystick.model.cut import LedgerSnapshot, reuses_ids
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline.open_ledger import open_ledger_of
 from tests.stack.live_books import Event, LiveBooks, doubts, expected, kinds, payment, payments
+from tests.unit.builders import ledger_slice_of
 
 from .live import SPARK_SETTINGS, NewBooks
 
@@ -51,6 +69,7 @@ def server() -> Iterator[MariadbServer]:
         server.passwords[READER] = "a password: with @ and %40/'"
         with server.connect() as root, root.cursor() as admin:
             admin.execute(f"CREATE USER {READER}@'127.0.0.1' IDENTIFIED BY %s", server.passwords[READER])
+            admin.execute(f"GRANT PROCESS ON *.* TO {READER}@'127.0.0.1'")
         yield server
     finally:
         server.stop()
@@ -77,8 +96,16 @@ class MariadbBooks:
         self._post(list(amounts.items()))
 
     def _post(self, rows: Sequence[tuple[Event, int | str]]) -> None:
+        self.execute("BEGIN")
+        self._insert(rows)
+        self.execute("COMMIT")
+
+    def insert(self, *events: Event) -> None:
+        """The same rows in the owner's transaction, which stays open."""
+        self._insert([(one, one.amount_minor) for one in events])
+
+    def _insert(self, rows: Sequence[tuple[Event, int | str]]) -> None:
         with self.owner.cursor() as cursor:
-            cursor.execute("BEGIN")
             cursor.executemany(
                 "INSERT INTO posting (event_id, payment_id, leg, side, amount_minor, currency) "
                 "VALUES (%s, %s, %s, %s, %s, %s)",
@@ -88,7 +115,6 @@ class MariadbBooks:
                     for side in ("debit", "credit")
                 ],
             )
-            cursor.execute("COMMIT")
 
 
 @pytest.fixture
@@ -242,3 +268,330 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(
         open_ledger_of(books.store, books.contract, books.connections) as there,
     ):
         there.connection.exec_driver_sql("DELETE FROM posting")  # type: ignore[attr-defined]
+
+
+# InnoDB's horizon.
+
+_ENTRY = """
+CREATE TABLE entry (
+    entry_id bigint AUTO_INCREMENT PRIMARY KEY, event_id varchar(40) NOT NULL,
+    payment_id varchar(40) NOT NULL DEFAULT '', leg varchar(20) NOT NULL DEFAULT '',
+    amount_minor bigint NOT NULL DEFAULT 1, currency char(3) NOT NULL DEFAULT 'EUR'
+)"""
+
+
+@dataclass
+class Entries:
+    """A table whose rows have the ids of their transactions, and slices that are cut of it one after the other."""
+
+    server: MariadbServer
+    database: str
+    ends: list[int] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+
+    def connect(self) -> "pymysql.Connection[Any]":
+        return self.server.connect(database=self.database)
+
+    @contextmanager
+    def opened(self, **stated: object) -> Iterator[JdbcLedger]:
+        ledger = LedgerSection.model_validate(
+            {"connection": "l", "table": f"{self.database}.entry", "kind": "jdbc", "order_by": "row_start"}
+            | {"horizon": "innodb", **stated}
+        )
+        url = self.server.url(READER, self.database).replace(*_PASSWORD_IN_A_URL)
+        with open_jdbc_ledger(
+            jdbc_settings(url), ledger, read_before=tuple, sum_before=lambda one: None, now=lambda: datetime.now(UTC)
+        ) as there:
+            yield there
+
+    def begin(self) -> None:
+        with self.opened() as there:
+            self.ends.append(there.read_snapshot().low_mark)
+
+    def cut(self) -> LedgerSnapshot:
+        """Fix the next slice and read it at once, as Spark is told to."""
+        with self.opened() as there:
+            snapshot = there.read_snapshot()
+            self.ends.append(snapshot.low_mark)
+            self.keys += self._rows(there, *self.ends[-2:])
+        return snapshot
+
+    def replayed(self) -> list[str]:
+        """The same slices read again, now."""
+        with self.opened() as there:
+            slices = zip(self.ends, self.ends[1:], strict=False)
+            return [key for start, end in slices for key in self._rows(there, start, end)]
+
+    def _rows(self, there: JdbcLedger, start: int, end: int) -> list[str]:
+        query = there.slice_query(ledger_slice_of(start, end))
+        return [row.match_key for row in there.connection.exec_driver_sql(query)]
+
+
+@pytest.fixture
+def entries(server: MariadbServer) -> Iterator[Entries]:
+    name = f"h{uuid.uuid4().hex[:10]}"
+    with server.connect() as admin:
+        run(admin, f"CREATE DATABASE {name}", f"GRANT SELECT ON {name}.* TO {READER}@'127.0.0.1'", f"USE {name}")
+        run(admin, _ENTRY, "INSERT INTO entry (event_id) VALUES ('before')", *versioning_statements(f"{name}.entry"))
+    there = Entries(server, name)
+    there.begin()
+    yield there
+    with server.connect() as admin:
+        run(admin, f"DROP DATABASE {name}")
+
+
+def run(connection: "pymysql.Connection[Any]", *statements: str) -> None:
+    with connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def insert(connection: "pymysql.Connection[Any]", *keys: str) -> None:
+    run(connection, *(f"INSERT INTO entry (event_id) VALUES ('{key}')" for key in keys))
+
+
+def test_each_row_of_open_writers_that_end_in_any_order_is_in_one_slice(entries: Entries) -> None:
+    writers = [entries.connect() for _ in range(5)]
+    for number, writer in enumerate(writers):
+        run(writer, "BEGIN")
+        insert(writer, f"writer-{number}")
+    for number in (2, 4, 0, 1, 3):
+        snapshot = entries.cut()
+        assert snapshot.low_mark < snapshot.high_mark
+        run(writers[number], "COMMIT")
+    snapshot = entries.cut()
+    assert snapshot.low_mark == snapshot.high_mark
+    assert sorted(entries.keys) == sorted(entries.replayed()) == [f"writer-{number}" for number in range(5)]
+    for writer in writers:
+        writer.close()
+
+
+def test_a_row_under_a_savepoint_waits_for_its_transaction(entries: Entries) -> None:
+    with entries.connect() as writer, entries.connect() as neighbour:
+        run(writer, "BEGIN", "SAVEPOINT first")
+        insert(writer, "undone")
+        run(writer, "ROLLBACK TO SAVEPOINT first")
+        insert(neighbour, "neighbour")
+        run(writer, "SAVEPOINT released")
+        insert(writer, "released")
+        run(writer, "RELEASE SAVEPOINT released")
+        entries.cut()
+        assert entries.keys == []
+        run(writer, "COMMIT")
+    entries.cut()
+    assert sorted(entries.keys) == sorted(entries.replayed()) == ["neighbour", "released"]
+
+
+def write_all_shapes(entries: Entries, worker: int, *, until: threading.Event) -> list[str]:
+    """Commit, roll back, and roll back to a savepoint, in turn; return the keys that are committed."""
+    committed: list[str] = []
+    with entries.connect() as writer:
+        for number in itertools.count():
+            if until.is_set():
+                break
+            first, second, third = (f"{worker}-{number}-{each}" for each in range(3))
+            run(writer, "BEGIN")
+            insert(writer, first)
+            run(writer, "SAVEPOINT s")
+            insert(writer, second)
+            if number % 3 == 0:
+                run(writer, "ROLLBACK TO SAVEPOINT s")
+            insert(writer, third)
+            run(writer, "ROLLBACK" if number % 5 == 0 else "COMMIT")
+            if number % 5:
+                committed += [first, third] if number % 3 == 0 else [first, second, third]
+    return committed
+
+
+def test_slices_cut_while_four_writers_work_hold_every_committed_row_once(entries: Entries) -> None:
+    enough, held = threading.Event(), 0
+    with ThreadPoolExecutor(4) as pool:
+        writers = [pool.submit(write_all_shapes, entries, worker, until=enough) for worker in range(4)]
+        try:
+            for _ in range(40):
+                snapshot = entries.cut()
+                held += snapshot.low_mark < snapshot.high_mark
+        finally:
+            enough.set()
+        committed = [writer.result() for writer in writers]
+    entries.cut()
+    assert all(committed)
+    assert held > 0
+    written = Counter(key for keys in committed for key in keys)
+    assert Counter(entries.keys) == Counter(entries.replayed()) == written
+
+
+def test_a_writer_that_is_open_or_prepared_is_named_and_a_reader_holds_nothing(entries: Entries) -> None:
+    name = entries.database
+    with entries.connect() as looking, entries.connect() as owner, entries.opened() as there:
+        run(looking, "START TRANSACTION WITH CONSISTENT SNAPSHOT", "SELECT * FROM entry")
+        insert(owner, "ended")
+        ended = there.read_snapshot()
+        assert ended.low_mark == ended.high_mark
+        run(owner, "BEGIN")
+        insert(owner, "held")
+        wait_until(
+            lambda: holder_text(there) == f"session {owner.thread_id()} of root in database {name}", what="a holder"
+        )
+        run(owner, "ROLLBACK", f"XA START '{name}'")
+        insert(owner, "prepared")
+        run(owner, f"XA END '{name}'", f"XA PREPARE '{name}'")
+    with entries.opened() as there, entries.connect() as another:
+        insert(another, "beside")
+        wait_until(lambda: holder_text(there) == "a prepared XA transaction", what="the session's end")
+        run(another, f"XA COMMIT '{name}'")
+    entries.cut()
+    assert sorted(entries.keys) == ["beside", "ended", "prepared"]
+
+
+def holder_text(there: JdbcLedger) -> str:
+    holder = there.holder(horizon=there.read_snapshot().low_mark)
+    return holder.holder if holder else ""
+
+
+def test_a_crash_takes_no_id_of_a_committed_or_prepared_transaction_back(entries: Entries) -> None:
+    server, name = entries.server, entries.database
+    owner, prepared, lost = entries.connect(), entries.connect(), entries.connect()
+    run(prepared, f"XA START '{name}'")
+    insert(prepared, "prepared")
+    run(prepared, f"XA END '{name}'", f"XA PREPARE '{name}'")
+    run(lost, "BEGIN")
+    insert(lost, "open at the crash")
+    insert(owner, "committed")
+    before = entries.cut()
+    server.kill()
+    server.start()
+    after = entries.cut()
+    assert (after.system_identifier, after.timeline) == (before.system_identifier, before.timeline)
+    assert before.low_mark <= after.low_mark
+    assert before.log_position <= after.log_position
+    assert entries.keys == []
+    with entries.connect() as again:
+        run(again, f"XA COMMIT '{name}'")
+        insert(again, "after")
+    entries.cut()
+    assert sorted(entries.keys) == sorted(entries.replayed()) == ["after", "committed", "prepared"]
+
+
+def test_an_id_that_only_a_rolled_back_transaction_had_comes_again_after_a_crash_and_is_told(entries: Entries) -> None:
+    """The one moment in which the horizon is not sound: nobody has committed since. Not lost either: the guard of older
+    rows counts the row, and a horizon that fell back is a doubt of its own.
+    """
+    with entries.connect() as owner:
+        insert(owner, "read")
+    writers = [entries.connect() for _ in range(20)]
+    for writer in writers:
+        run(writer, "BEGIN")
+        insert(writer, "undone")
+    for writer in writers:
+        run(writer, "ROLLBACK")
+    before = entries.cut()
+    start = ledger_slice_of(before.low_mark, before.low_mark)
+    with entries.opened() as there:
+        older = there.count_older_rows(start)
+    entries.server.kill()
+    entries.server.start()
+    with entries.opened() as there:
+        fell_back = there.read_snapshot()
+    with entries.connect() as owner:
+        insert(owner, "given the id again")
+    assert fell_back.low_mark < before.low_mark
+    assert reuses_ids(before, fell_back, read_up_to=before.low_mark)
+    assert entries.keys == ["read"]
+    with entries.opened() as there:
+        assert (older, there.count_older_rows(start)) == (2, 3)
+
+
+def test_the_list_of_transactions_is_old_while_somebody_polls_it_and_so_gives_no_horizon(entries: Entries) -> None:
+    """The experiment behind ADR 44: the server renews what INNODB_TRX shows only when nobody has asked for 0.1 s."""
+    asked, enough = threading.Event(), threading.Event()
+
+    def poll() -> None:
+        with entries.connect() as monitor:
+            while not enough.wait(0.01):
+                run(monitor, "SELECT count(*) FROM information_schema.innodb_trx")
+                asked.set()
+
+    seen = "SELECT trx_id FROM information_schema.innodb_trx WHERE trx_mysql_thread_id = %s"
+    with ThreadPoolExecutor(1) as pool, entries.connect() as writer, entries.connect() as asking:
+        polling = pool.submit(poll)
+        try:
+            assert asked.wait(30)
+            run(writer, "BEGIN")
+            insert(writer, "open")
+            with asking.cursor() as cursor:
+                answers = [cursor.execute(seen, [writer.thread_id()]) for _ in range(50)]
+            with entries.opened() as there:
+                snapshot = there.read_snapshot()
+        finally:
+            enough.set()
+        polling.result()
+        run(writer, "ROLLBACK")
+    assert sum(answers) < len(answers)
+    assert snapshot.low_mark < snapshot.high_mark
+
+
+def test_a_statement_that_looks_like_a_snapshot_is_not_believed(entries: Entries) -> None:
+    with entries.opened() as there, entries.connect() as forger:
+        session = there.connection.exec_driver_sql("SELECT connection_id()").scalar_one()
+        forged = (
+            f"\nMariaDB thread id {session}, OS thread handle 1, query id 1\n"
+            "Trx read view will not see trx with id >= 99999, sees < 99999\n"
+        )
+        run(forger, "BEGIN")
+        insert(forger, "open")
+        before = there.read_snapshot()
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(run, forger, f"SELECT SLEEP(3) /* {forged} */")
+            wait_until(lambda: is_refused(there), what="the forger's statement")
+            running.result()
+        assert there.read_snapshot().low_mark == before.low_mark
+
+
+def is_refused(there: JdbcLedger) -> bool:
+    try:
+        there.read_snapshot()
+    except LedgerReadCancelled:
+        return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        ("entry_id", r"got bigint\(20\), none, innodb; expected a BIGINT UNSIGNED GENERATED ALWAYS AS ROW START"),
+        ("amount_minor", r"What to do: ALTER TABLE .* ADD SYSTEM VERSIONING; CREATE INDEX"),
+    ],
+)
+def test_a_column_that_the_server_does_not_fill_is_refused(entries: Entries, column: str, words: str) -> None:
+    with entries.opened() as there:
+        described = there.describe()
+        assert (described.row_id_is_unique, described.key_is_unique) == (True, False)
+    with entries.opened(order_by=column) as there, pytest.raises(LedgerRefused, match=words):
+        there.describe()
+
+
+def test_books_by_innodbs_horizon_wait_for_an_open_writer_and_no_other_row(mariadb: MariadbBooks) -> None:
+    books = with_ledger(mariadb.books, horizon="innodb", order_by="row_start", overlap=None)
+    mariadb.post(payment("before the books"))
+    for statement in versioning_statements(books.contract.ledger.table):
+        mariadb.execute(statement)
+    books.take_cut()
+    mariadb.post(*payments("a", "lost", "late"))
+    books.produce(*payments("a", "late", "invented"))
+    broken = books.next_run()
+    assert kinds(broken) == expected(
+        ("missing_in_topic_never_produced", payment("lost")), ("phantom_in_topic", payment("invented"))
+    )
+    assert doubts(broken) == []
+    assert broken.ledger_guarantee == "by InnoDB's horizon (row_start): strong for rows that nobody changes"
+
+    mariadb.execute("BEGIN")
+    mariadb.insert(payment("slow"))
+    books.produce(payment("slow"))
+    held = books.next_run(settled=False)
+    assert held.result.breaks == ()
+    assert "held_by_ledger_horizon" in doubts(held)
+    mariadb.execute("COMMIT")
+    whole = books.next_run()
+    assert (whole.result.verdict, kinds(whole)) == (Verdict.MATCHED, [])

@@ -102,8 +102,8 @@ def _other_rows(contract: Contract, looked_up: LookedUp, cluster: ClusterState) 
         yield DoubtFound(
             doubt=Doubt.LEDGER_REWRITTEN,
             sentence=f"ledger: {looked_up.older_rows} rows are older than this slice, as many as earlier cuts read, "
-            f"and not the same: at least one row went, and another came in later than the overlap of "
-            f"{contract.ledger.overlap_text} allows, or took other {contract.ledger.positions}.",
+            f"and not the same: at least one row went, and another came in {_too_late(contract)}, or took other "
+            f"{contract.ledger.positions}.",
             details={"sum": differ[1], "expected_sum": differ[0]},
         )
 
@@ -114,7 +114,7 @@ def _newest_went(contract: Contract, cut: Cut) -> Iterator[DoubtFound]:
     """
     ledger, ledger_slice = contract.ledger, cut.ledger_slice
     end, read_up_to = ledger_slice.snapshot.high_mark, ledger_slice.position_start
-    if ledger.kind == "jdbc" and end < read_up_to:
+    if ledger.kind == "jdbc" and not ledger.by_innodb and end < read_up_to:
         yield DoubtFound(
             doubt=Doubt.LEDGER_REWRITTEN,
             sentence=f"ledger: the newest row stands at {end - 1}, and cuts have read up to {read_up_to - 1}: "
@@ -129,14 +129,25 @@ def _by_column(contract: Contract, now: int, expected: int) -> str:
     ledger = contract.ledger
     if now > expected:
         return (
-            f"{counted(now - expected, 'row')} came in later than the overlap of {ledger.overlap_text} allows, and "
+            f"{counted(now - expected, 'row')} came in {_too_late(contract)}, and "
             "no cut has read them. Look-ups know them, so no event of theirs is called a break; what they lack "
-            "themselves is not found. What to do: a larger overlap, in a contract under a new name."
+            f"themselves is not found.{_cure(contract)}"
         )
     return (
         f"{counted(expected - now, 'row')} went: deleted, or given another {ledger.order_by}. So what earlier cuts "
         "paired may be there again, or nowhere."
     )
+
+
+def _too_late(contract: Contract) -> str:
+    if contract.ledger.by_innodb:
+        return "with transaction ids that a crash of the server took back and gave out again"
+    return f"later than the overlap of {contract.ledger.overlap_text} allows"
+
+
+def _cure(contract: Contract) -> str:
+    cure = " What to do: a larger overlap, in a contract under a new name."
+    return "" if contract.ledger.by_innodb else cure
 
 
 def _by_xmin(contract: Contract, cut: Cut, unmatched: UnmatchedItems, now: int, expected: int) -> str:

@@ -79,6 +79,7 @@ REPAIRED = contract_of(compensation=REPAIRS)
 RECEIPTS = with_columns(**RECEIPT_COLUMNS)
 GROWS = {"kind": "jdbc", "order_by": "entry_id", "overlap": 10}
 BY_COLUMN = with_parts(ledger=GROWS)
+BY_INNODB = with_parts(ledger={"kind": "jdbc", "order_by": "row_start", "horizon": "innodb"})
 FILES = {"kind": "parquet", "quiet_seconds": 60}
 IN_FILES = with_parts(ledger=FILES)
 
@@ -137,6 +138,12 @@ CASES = [
     ("ledger.order_by", BY_COLUMN, with_parts(ledger=GROWS | {"order_by": "created_at"}), REFUSED),
     ("ledger.overlap", BY_COLUMN, with_parts(ledger=GROWS | {"overlap": 9}), ANEW),
     ("ledger.overlap", BY_COLUMN, with_parts(ledger=GROWS | {"overlap": 11}), REFUSED),
+    (
+        "ledger.horizon",
+        BY_INNODB.model_copy(update={"ledger": BY_INNODB.ledger.model_copy(update={"horizon": "overlap"})}),
+        BY_INNODB,
+        REFUSED,
+    ),
     ("ledger.quiet_seconds", IN_FILES, with_parts(ledger=FILES | {"quiet_seconds": 59}), ANEW),
     ("ledger.quiet_seconds", IN_FILES, with_parts(ledger=FILES | {"quiet_seconds": 61}), REFUSED),
     (

@@ -341,6 +341,9 @@ def test_a_uuid_of_sql_server_is_read_as_every_other_writes_it() -> None:
     }
     assert read == {"mssql": "lower(CAST(k AS CHAR(36)))", "postgresql": "k"}
     assert as_driver_texts(number, dialect="mssql") is number
+    of_mariadb = as_driver_texts(Column("k", types.Uuid()), dialect="mariadb")
+    assert str(of_mariadb.compile(dialect=mysql.dialect())) == "CAST(k AS CHAR)"
+    assert as_driver_texts(number, dialect="mariadb") is number
 
 
 def test_an_empty_ledger_has_nothing_to_read(file: str) -> None:
