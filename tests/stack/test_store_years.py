@@ -18,7 +18,7 @@ from tallystick.alerting.alert import AlertAction
 from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.store.engine import downgrade, migrate, open_store
-from tallystick.store.retention.prune_store import BATCH, prune
+from tallystick.store.retention.prune_store import prune
 from tallystick.store.runs.run_store import list_runs, read_run
 from tallystick.store.runs.sample_store import append_sample
 from tallystick.store.schema import alert, contract_version, cut, cut_slice, item_break, open_item, sample
@@ -35,6 +35,10 @@ BREAKS = 5
 """Of each window; the next one clears them."""
 WRITTEN_MAX = 10
 """Rows that a migration of a store of any size may write or change."""
+
+AT_ONCE = 500
+"""Keys that one transaction of the pruning deletes at most, fewer than a contract has to lose."""
+_NOTHING = ("", "", 0, 0.0)
 
 _COPIED = (contract_version, sample, cut, cut_slice, verdict_table, item_break, open_item, alert)
 
@@ -142,7 +146,7 @@ def upgrade_it(owned: Engine, store_dsn: str) -> None:
 
 
 def prune_it(store: Engine, owned: Engine) -> None:
-    """The first WINDOWS - WHOLE runs of each contract go, and no transaction deletes more than BATCH."""
+    """The first WINDOWS - WHOLE runs of each contract go, and no transaction deletes more than AT_ONCE."""
     older_than = NOON + timedelta(hours=WINDOWS - WHOLE)
     names = ["payouts", *(f"payouts_{k}" for k in range(1, CONTRACTS))]
     seen: list[tuple[str, str, int, float]] = []
@@ -155,6 +159,7 @@ def prune_it(store: Engine, owned: Engine) -> None:
                 older_than_utc=older_than,
                 terminal=ADA,
                 on_batch=lambda *told: seen.append((*told, time.perf_counter())),
+                batch=AT_ONCE,
             )
             ended = WINDOWS - WHOLE - 1
             assert (found.first_cut_n, found.kept_from_cut_n) == (0, WINDOWS - WHOLE)
@@ -165,7 +170,8 @@ def prune_it(store: Engine, owned: Engine) -> None:
     timed(f"{CONTRACTS * (WINDOWS - WHOLE):,} runs pruned", prune_all)
     longest = max(b[3] - a[3] for a, b in pairwise(seen))
     print(f"{len(seen)} transactions, the longest with what lay between {longest:.3f} s")
-    assert all(told[2] <= BATCH for told in seen)
+    steps = [after[2] - (before[2] if before[:2] == after[:2] else 0) for before, after in pairwise([_NOTHING, *seen])]
+    assert max(steps) == AT_ONCE
     sizes(owned, "after, with what autovacuum has not given back")
     whole = read_run(store, "payouts", WINDOWS - WHOLE)
     assert whole is not None

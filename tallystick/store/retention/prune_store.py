@@ -30,7 +30,7 @@ from tallystick.store.schema import (
 PRUNING, PRUNED = "pruning", "pruned"
 """The audit events of a pruning that begins, and of one that is through."""
 BATCH = 2_000
-"""Keys of one transaction, behind which a verdict of the contract waits: a batch took 30 ms."""
+"""Keys of one transaction, behind which a verdict of the contract waits."""
 _KNOWS_OF_PRUNING = "0021"
 """The first revision whose code does not take a pruned run for one that found nothing."""
 
