@@ -38,11 +38,11 @@ sys.exit(bool(bag.import_errors) or "reconcile_shop_orders" not in bag.dag_ids)
 """
 
 
-class StepFailed(Exception):
+class ImageStepFailed(Exception):
     """A step of the image ended badly; the message names it."""
 
 
-class Replay:
+class StageReplay:
     """One stage: its folder, its environment, where it stands and what its user may call."""
 
     def __init__(self, folder: Path, stage: Stage) -> None:
@@ -62,8 +62,8 @@ class Replay:
         }
         _call([sys.executable, "-m", "venv", str(self.venv)], cwd=folder, variables=dict(os.environ))
 
-    def carry_out(self, step: Instruction, stages: dict[str, Replay]) -> str:
-        """Do what one instruction says; returns what was not done, or an empty text. Raises StepFailed."""
+    def carry_out(self, step: Instruction, stages: dict[str, StageReplay]) -> str:
+        """Do what one instruction says; returns what was not done, or an empty text. Raises ImageStepFailed."""
         if step.name == "WORKDIR":
             self.place = self.here(step.text)
             self.place.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ class Replay:
         return ""
 
     def run(self, command: list[str], **variables: str) -> str:
-        """Run a command of the image in its folder; nothing is left undone. Raises StepFailed."""
+        """Run a command of the image in its folder; nothing is left undone. Raises ImageStepFailed."""
         _call(command, cwd=self.place, variables=self.variables | variables)
         return ""
 
@@ -86,7 +86,7 @@ class Replay:
         """Where a path of the image lies in this replay."""
         return Path(self._moved(path)) if path.startswith("/") else self.place / path
 
-    def _copy(self, step: Instruction, stages: dict[str, Replay]) -> None:
+    def _copy(self, step: Instruction, stages: dict[str, StageReplay]) -> None:
         target = self.here(step.target)
         if step.copied_from:
             for source in step.sources:
@@ -96,7 +96,7 @@ class Replay:
         for source in step.sources:
             found = [name for name in context if name == source or name.startswith(f"{source.rstrip('/')}/")]
             if not found:
-                raise StepFailed(f"COPY {source}: no file of that name reaches the builder")
+                raise ImageStepFailed(f"COPY {source}: no file of that name reaches the builder")
             for name in found:
                 inside = Path(name).name if name == source else str(Path(name).relative_to(source))
                 (target / inside).parent.mkdir(parents=True, exist_ok=True)
@@ -118,21 +118,21 @@ def main() -> int:
         print(f"image-check: expected Python {wanted}, that of {stages[0].base}", file=sys.stderr)
         return 2
     shutil.rmtree(FOLDER, ignore_errors=True)
-    replays: dict[str, Replay] = {}
+    replays: dict[str, StageReplay] = {}
     try:
         for stage in stages:
-            replay = replays[stage.name] = Replay(_made(FOLDER / stage.name), stage)
+            replay = replays[stage.name] = StageReplay(_made(FOLDER / stage.name), stage)
             for step in stage.instructions:
                 _tell(f"{stage.name}: {step.name} {step.text}", partial(replay.carry_out, step, replays))
         _look_inside(replays[stages[-1].name])
-    except StepFailed as failed:
+    except ImageStepFailed as failed:
         print(f"image-check: {failed}", file=sys.stderr)
         return 1
     print("image-check: each step of the user airflow went well; base image and root's steps were not tried")
     return 0
 
 
-def _look_inside(image: Replay) -> None:
+def _look_inside(image: StageReplay) -> None:
     contracts = image.here("/opt/tallystick/contracts")
     shutil.copy(SHOP, contracts)
     python = str(image.venv / "bin" / "python")
@@ -154,14 +154,14 @@ def _tell(title: str, do: Callable[[], str]) -> None:
 
 
 def _asked_of_apt(packages: list[str]) -> str:
-    """Say whether Debian has the packages; nothing is installed. Raises StepFailed where apt knows one of them not."""
+    """Say whether Debian has the packages; nothing is installed. Raises ImageStepFailed where apt does not know one."""
     if not shutil.which("apt-get"):
         return "no apt here"
     asked = subprocess.run(
         ["apt-get", "install", "--simulate", "--quiet", *packages], capture_output=True, text=True, check=False
     )
     if asked.returncode:
-        raise StepFailed(f"apt-get cannot install {' '.join(packages)}: {asked.stderr.strip()}")
+        raise ImageStepFailed(f"apt-get cannot install {' '.join(packages)}: {asked.stderr.strip()}")
     return f"root's; apt of this machine would install {' '.join(packages)}"
 
 
@@ -176,7 +176,7 @@ def _call(command: list[str], *, cwd: Path, variables: dict[str, str]) -> None:
     )
     if done.returncode:
         print(done.stdout[-4000:], file=sys.stderr)
-        raise StepFailed(f"`{' '.join(command)[:300]}` ended with {done.returncode}; its output stands above")
+        raise ImageStepFailed(f"`{' '.join(command)[:300]}` ended with {done.returncode}; its output stands above")
 
 
 if __name__ == "__main__":

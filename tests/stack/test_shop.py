@@ -28,7 +28,7 @@ pytestmark = pytest.mark.timeout(900)
 
 
 @dataclass(frozen=True)
-class Ledger:
+class ShopDatabase:
     """A database with the roles that the compose file makes, under names of this test's own."""
 
     shop: str
@@ -36,7 +36,7 @@ class Ledger:
 
 
 @pytest.fixture
-def ledger(stack: LabStack) -> Iterator[Ledger]:
+def ledger(stack: LabStack) -> Iterator[ShopDatabase]:
     """Carry out the compose file's own SQL on the lab's server; drops what it made."""
     (sql,) = re.findall(r"<<'SQL'\n(.*?)^SQL", COMPOSE["configs"]["ledger-roles"]["content"], flags=re.M | re.S)
     suffix = uuid.uuid4().hex[:8]
@@ -49,14 +49,14 @@ def ledger(stack: LabStack) -> Iterator[Ledger]:
         for statement in sql.split(";\n"):
             admin.execute(statement)
     address = f"127.0.0.1:{server.port}/{database}"
-    yield Ledger(shop=f"postgresql://{shop}:a@{address}", reader=f"postgresql://{reader}:b@{address}")
+    yield ShopDatabase(shop=f"postgresql://{shop}:a@{address}", reader=f"postgresql://{reader}:b@{address}")
     with psycopg.connect(server.dsn(), autocommit=True) as admin:
         admin.execute(f"DROP DATABASE {database} WITH (FORCE)")
         admin.execute(f"DROP ROLE {shop}, {reader}")
 
 
 @pytest.fixture
-def environment(stack: LabStack, ledger: Ledger, store_dsn: str, tmp_path: Path) -> Iterator[dict[str, str]]:
+def environment(stack: LabStack, ledger: ShopDatabase, store_dsn: str, tmp_path: Path) -> Iterator[dict[str, str]]:
     yield {
         **os.environ,
         "SHOP_BROKER": stack.bootstrap_servers,
@@ -74,7 +74,7 @@ def environment(stack: LabStack, ledger: Ledger, store_dsn: str, tmp_path: Path)
     admin.delete_topics(["shop.orders"])["shop.orders"].result(30)
 
 
-def booked(ledger: Ledger) -> int:
+def booked(ledger: ShopDatabase) -> int:
     """Count what the reader sees; none while there is no table."""
     with psycopg.connect(ledger.reader) as reader:
         if reader.execute("SELECT to_regclass('shop.booking')").fetchone() == (None,):
@@ -90,7 +90,7 @@ def judge(contract: Path, environment: dict[str, str]) -> tuple[int, str]:
 
 
 def test_the_shop_trades_and_its_contract_is_judged(
-    ledger: Ledger, environment: dict[str, str], tmp_path: Path
+    ledger: ShopDatabase, environment: dict[str, str], tmp_path: Path
 ) -> None:
     folder = tmp_path / "contracts"
     folder.mkdir()
