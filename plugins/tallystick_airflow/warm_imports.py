@@ -14,6 +14,8 @@ import sys
 
 from airflow.sdk.configuration import conf
 
+from tallystick.host.extras import missing_extra
+
 TASKS_NEED = (
     "pyspark.sql.connect.session",
     "tallystick_spark.reconcile_app",
@@ -48,7 +50,10 @@ def forks_tasks() -> bool:
 
 
 def warm_up() -> None:
-    """Import it all. A module that is not installed here is left to the task that needs it."""
+    """Import it all. A module that is not installed here is left to the task that needs it.
+
+    Warns of it, unless it comes with an extra that somebody does without.
+    """
     given = os.environ.get(_POOL_SIZE)
     os.environ[_POOL_SIZE] = "1"
     try:
@@ -56,7 +61,9 @@ def warm_up() -> None:
             try:
                 importlib.import_module(module)
             except ImportError as error:
-                _log.warning("%s is not imported ahead of the tasks: %s", module, error)
+                left_out = missing_extra(error)
+                level = logging.INFO if left_out else logging.WARNING
+                _log.log(level, "%s is not imported ahead of the tasks: %s", module, left_out or error)
     finally:
         if given is None:
             del os.environ[_POOL_SIZE]

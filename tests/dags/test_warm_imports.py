@@ -119,3 +119,15 @@ def test_a_module_that_is_not_installed_is_named_and_stops_no_scheduler(
     (record,) = caplog.records
     assert record.getMessage() == "no_such_client is not imported ahead of the tasks: No module named 'no_such_client'"
     assert warm_imports.os.environ["OPENBLAS_NUM_THREADS"] == "7"
+
+
+def test_an_extra_that_is_not_installed_is_no_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(warm_imports, "TASKS_NEED", ("great_expectations", "json"))
+    monkeypatch.setitem(sys.modules, "great_expectations", None)  # as if it were not installed
+    with caplog.at_level(logging.INFO, logger=warm_imports.__name__):
+        warm_imports.warm_up()
+    (record,) = caplog.records
+    assert record.levelno == logging.INFO
+    assert record.getMessage().endswith("expected it from `pip install 'tallystick[gx]'`")
