@@ -32,7 +32,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 from adopter import Adopter, AdoptionFailed, run
-from pythons import find_pythons
+from pythons import MINORS, find_pythons
 
 ROOT = Path(__file__).resolve().parent.parent
 UV = str(ROOT / ".venv" / "bin" / "uv")
@@ -66,6 +66,8 @@ def main() -> int:
     chosen = given.python or list(dict.fromkeys([next(iter(pythons)), next(reversed(pythons))]))
     airflows = given.airflow or supported_airflows(pythons[chosen[0]])
     providers = () if given.without_providers else PROVIDERS
+    absent = [f"3.{minor}" for minor in MINORS if f"3.{minor}" not in pythons]
+    print(f"Pythons of this machine: {', '.join(pythons)}; not here: {', '.join(absent) or 'none'}", flush=True)
     with tempfile.TemporaryDirectory(prefix="adopt-") as folder:
         sdist = build_sdist(Path(folder, "dist"))
         source = hashlib.sha256(sdist.read_bytes()).hexdigest()[:12]
