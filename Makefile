@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock audit sbom adopt pin-images compose-check image-check helm-check routes demo lab lab-secured lab-long soak simulate replay backfill long-history crash model fuzz mutants natural relay cluster up down browser-setup mariadb-setup promtool-setup object-store-setup object-store docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages bench-window clean
+.PHONY: help setup lock audit sbom adopt pin-images compose-check image-check helm-check routes demo lab lab-secured lab-long soak simulate replay backfill long-history crash model fuzz mutants natural relay cluster up down browser-setup mariadb-setup promtool-setup object-store-setup object-store docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser test-newest test-oldest bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages bench-window clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -149,6 +149,12 @@ browser-setup: setup ## Install Debian's Chromium where it is missing
 mariadb-setup: setup ## Install Debian's MariaDB server where it is missing; nothing starts it but tests
 	@test -x /usr/sbin/mariadbd && test -x /usr/bin/my_print_defaults || { apt-get update -qq && \
 		apt-get install -y -qq --no-install-recommends mariadb-server-core mariadb-client-core; }
+
+test-newest: setup ## Run the tests of rules and DAGs with the newest versions that the package allows, on the newest Python here
+	@$(BIN)/python setup/range_ends.py newest
+
+test-oldest: setup ## Run them with the oldest versions that it allows, on the oldest Python here
+	@$(BIN)/python setup/range_ends.py oldest
 
 bench: setup ## Compare a whole reconciliation with reading both sides once, and with what people use (EVENTS=3000000 TIMES=4)
 	$(BIN)/python -m bench.side_by_side --events $(or $(EVENTS),3000000) --times $(or $(TIMES),4)

@@ -26,6 +26,7 @@ MAY_IMPORT = {
         "adopt",
         "adopter",
         "pythons",
+        "range_ends",
         "tallystick",
         "tallystick_spark",
         "tallystick_airflow",
