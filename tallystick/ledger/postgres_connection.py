@@ -22,8 +22,8 @@ APPLICATION_NAME = "tallystick"
 _CONNECT_TIMEOUT_SECONDS = 10
 
 
-VERSION_MIN = 17
-"""PostgreSQL's major version: pg_logical_emit_message has the argument `flush` from 17, pg_input_is_valid from 16."""
+VERSION_MIN = 13
+"""PostgreSQL's major version: 64-bit ids of transactions (xid8, pg_current_snapshot) are there from 13 on."""
 
 
 class LedgerTooOld(LedgerRefused):
@@ -74,8 +74,8 @@ def _require_version(connection: psycopg.Connection) -> None:
     if server.server_version < VERSION_MIN * 10_000:
         raise LedgerTooOld(
             f"ledger: PostgreSQL {server.parameter_status('server_version')} at {server.host}:{server.port}; expected "
-            f"{VERSION_MIN} or newer, as no other can flush the horizon of a cut to its log; upgrade the server, "
-            "or let the contract read it with kind: jdbc"
+            f"{VERSION_MIN} or newer, as no other tells 64-bit transaction ids; upgrade the server, or let the "
+            "contract read it with kind: jdbc"
         )
 
 

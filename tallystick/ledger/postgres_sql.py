@@ -55,6 +55,49 @@ SELECT xid AS position, holder, since FROM (
 """Query for the holder of the id at the horizon: a session or a prepared transaction. Parameter: `horizon`."""
 
 
+def flush_statements(server_version: int) -> tuple[str, ...]:
+    """Return statements of one transaction after which all that was logged before it is on the server's own disk.
+
+    server_version: as 130023. Before 17 a message has no flush of its own, and the commit of one that is transactional
+    flushes; it does not wait for standbys. Source: PostgreSQL manual, pg_logical_emit_message; synchronous_commit.
+    """
+    if server_version >= 170_000:
+        return ("SELECT pg_logical_emit_message(false, 'tallystick', 'cut', true)",)
+    return ("SET LOCAL synchronous_commit = local", "SELECT pg_logical_emit_message(true, 'tallystick', 'cut')")
+
+
+def asked_keys(column: str, key_type: str, server_version: int) -> str:
+    """Return the condition of rows whose key is among the parameter `keys`, a text[]. What is no value of the column's
+    type is nowhere. Its other parameter: `type`, the column's.
+
+    Before 16 the server cannot be asked what a type takes. Forms of the common types are told by a pattern, and keys of
+    any other type are compared as text, without an index. A key pairs by its text in any case.
+    """
+    if server_version >= 160_000:
+        cast = f"CASE WHEN pg_input_is_valid(asked, %(type)s) THEN asked::{key_type} END"
+    elif key_type == "text" or key_type.startswith("character varying"):
+        cast = "asked"
+    elif key_type in _INTEGERS:
+        low, high = _INTEGERS[key_type]
+        inside = f"CASE WHEN asked::numeric BETWEEN {low} AND {high} THEN asked::{key_type} END"
+        cast = f"CASE WHEN asked ~ '^(0|-?[1-9][0-9]{{0,18}})$' THEN {inside} END"
+    elif key_type.startswith("numeric"):
+        cast = "CASE WHEN asked ~ '^(NaN|-?[0-9]+([.][0-9]+)?)$' THEN asked::numeric END"
+    elif key_type == "uuid":
+        cast = "CASE WHEN asked ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN asked::uuid END"
+    else:
+        return f"{column}::text = ANY(%(keys)s::text[])"
+    return f"{column} = ANY(ARRAY(SELECT {cast} FROM unnest(%(keys)s::text[]) AS asked))"
+
+
+_INTEGERS = {
+    "smallint": (-(2**15), 2**15 - 1),
+    "integer": (-(2**31), 2**31 - 1),
+    "bigint": (LONG_MIN, LONG_MAX),
+}
+"""Type to its smallest and largest value."""
+
+
 def written_xid_statements(table: str) -> tuple[str, str]:
     """Return the statements that add the column, in order. Neither rewrites the table; its present rows have no id.
 
@@ -127,8 +170,10 @@ def written_ms(ledger: LedgerSection) -> str:
     without such a column, and where it says infinity.
     """
     column = ledger.columns.written_at
-    moment = f"CASE WHEN isfinite({column}) THEN floor(extract(epoch FROM {column}) * 1000) END" if column else "NULL"
-    return f"{moment}::bigint AS written_ms"
+    if column is None:
+        return "NULL::bigint AS written_ms"
+    epoch = f"extract(epoch FROM {column})::numeric"  # a double until 13, which is just below some milliseconds
+    return f"CASE WHEN isfinite({column}) THEN floor({epoch} * 1000) END::bigint AS written_ms"
 
 
 def _minor_units(ledger: LedgerSection) -> tuple[str, str]:

@@ -14,7 +14,8 @@ from tallystick.ledger.protocol import (
 )
 
 _DESCRIBE = """
-SELECT pg_is_in_recovery() AS on_standby, row_security_active(c.oid) AS rows_hidden, c.relkind::text AS kind,
+SELECT current_setting('server_version_num')::int AS server_version,
+       pg_is_in_recovery() AS on_standby, row_security_active(c.oid) AS rows_hidden, c.relkind::text AS kind,
        (pg_relation_size(c.oid) / current_setting('block_size')::int)::int AS block_count,
        format_type(a.atttypid, a.atttypmod) AS key_type,
        EXISTS (SELECT 1 FROM pg_attribute r WHERE r.attrelid = c.oid AND r.attname = %(row_id)s AND NOT r.attisdropped
@@ -42,8 +43,12 @@ class LedgerHidesRows(LedgerRefused):
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerTable:
-    """The catalogue's facts of the contract's table. block_count: 0 for a partitioned one."""
+    """The catalogue's facts of the contract's table. block_count: 0 for a partitioned one.
 
+    server_version: as 130023.
+    """
+
+    server_version: int
     kind: str
     block_count: int
     key_type: str | None
@@ -58,8 +63,15 @@ class LedgerTable:
 
     @property
     def halves_by(self) -> int | None:
-        """Blocks to cut the scan at, where the table's rows lie in blocks of its own."""
-        return self.block_count if self.kind == "r" else None
+        """Blocks to cut the scan at, where the table's rows lie in blocks of its own and half of them can be read.
+
+        PostgreSQL 13 reads the whole table for each half. Source: release notes of 14, scans by a range of ctid.
+        """
+        return self.block_count if self.kind == "r" and self.server_version >= 140_000 else None
+
+    def asked_keys(self, ledger: LedgerSection) -> str:
+        """Return the condition of rows whose key is one of the parameter `keys`, a text[]; `type`: the column's."""
+        return postgres_sql.asked_keys(ledger.columns.match_key, str(self.key_type), self.server_version)
 
 
 def describe_table(connection: psycopg.Connection, ledger: LedgerSection) -> LedgerTable:

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import psycopg
@@ -84,12 +85,16 @@ class Slices:
 
 @pytest.fixture
 def table(stack: LabStack) -> Iterator[Table]:
+    with open_table(stack.ledger_owner_dsn, stack.ledger_reader_dsn) as opened:
+        yield opened
+
+
+@contextmanager
+def open_table(owner_dsn: str, reader_dsn: str) -> Iterator[Table]:
+    """A new one in a schema of its own, gone at the end."""
     schema = f"h{uuid.uuid4().hex[:10]}"
-    with (
-        psycopg.connect(stack.ledger_owner_dsn, autocommit=True) as owner,
-        open_ledger(stack.ledger_reader_dsn) as reader,
-    ):
+    with psycopg.connect(owner_dsn, autocommit=True) as owner, open_ledger(reader_dsn) as reader:
         owner.execute(f"CREATE SCHEMA {schema}")
         owner.execute(_TABLE.format(table=f"{schema}.entry"))
-        yield Table(f"{schema}.entry", stack.ledger_owner_dsn, reader)
+        yield Table(f"{schema}.entry", owner_dsn, reader)
         owner.execute(f"DROP SCHEMA {schema} CASCADE")

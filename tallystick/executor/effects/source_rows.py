@@ -27,9 +27,7 @@ def read_source_rows(
         SELECT {postgres_sql.column_list(ledger)}, {ledger.columns.occurred_at} AS occurred_at,
                {f"coalesce({reverses}::text, '')" if reverses else "''"} AS takes_back
         FROM {ledger.table}
-        WHERE {pairing} AND {ledger.columns.match_key} = ANY(ARRAY(
-            SELECT CASE WHEN pg_input_is_valid(asked, %(type)s) THEN asked::{table.key_type} END
-            FROM unnest(%(keys)s::text[]) AS asked))
+        WHERE {pairing} AND {table.asked_keys(ledger)}
         ORDER BY 1"""
     found: dict[str, list[CurrentRow]] = {}
     with connection.cursor(row_factory=dict_row) as cursor:
