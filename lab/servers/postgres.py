@@ -99,19 +99,14 @@ class PostgresServer:
         process.wait_until(self._answers, what=f"PostgreSQL on port {self.port}")
 
     def copy(self, folder: Path) -> "PostgresServer":
-        """A base backup of the running server, not started yet: a hot standby of it while standby.signal is there."""
+        """A base backup of the running server, not started yet: a hot standby of it while standby.signal is there.
+
+        By the newest program, which knows older servers; it would write words that their libpq does not know, so how to
+        reach the primary is written here.
+        """
         folder.mkdir(mode=0o700)
-        account = _account_for(folder, self.binaries)
-        argv = [
-            str(self.binaries / "pg_basebackup"),
-            "-D",
-            str(folder),
-            "-R",
-            "-c",
-            "fast",
-            "--no-sync",
-            "--no-password",
-        ]
+        account = _account_for(folder, _BINARIES)
+        argv = [str(_BINARIES / "pg_basebackup"), "-D", str(folder), "-c", "fast", "--no-sync", "--no-password"]
         argv += ["-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres"]
         child = process.spawn(
             argv,
@@ -122,6 +117,13 @@ class PostgresServer:
         )
         if child.wait(60) != 0:
             raise PostgresDidNotStart(_tail(folder.with_suffix(".log")))
+        primary = f"host=127.0.0.1 port={self.port} user=postgres password={self.passwords['postgres']}"
+        with (folder / "postgresql.auto.conf").open("a") as settings:
+            settings.write(f"primary_conninfo = '{primary}'\n")
+        signal_file = folder / "standby.signal"
+        signal_file.touch()
+        if account is not None:
+            os.chown(signal_file, account.pw_uid, account.pw_gid)
         return PostgresServer(folder, fsync=self.fsync, passwords=self.passwords, binaries=self.binaries)
 
     def wait_replayed(self, primary: "PostgresServer") -> None:

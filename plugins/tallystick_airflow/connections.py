@@ -65,6 +65,7 @@ def read_connections(contract: Contract) -> Connections:
     return Connections(
         kafka=kafka_settings(get_connection(contract.kafka.connection)),
         ledger_dsn=_ledger_address(contract.ledger),
+        primary_dsn=_primary_address(contract.ledger),
     )
 
 
@@ -80,6 +81,10 @@ def read_acting_connections(contract: Contract) -> Connections:
         poster_dsn=postgres_dsn(get_connection(post.connection)) if post else None,
         airflow=http_account(get_connection(trigger.connection)) if trigger else None,
     )
+
+
+def _primary_address(ledger: LedgerSection) -> str | None:
+    return postgres_dsn(get_connection(ledger.primary_connection)) if ledger.primary_connection else None
 
 
 def _ledger_address(ledger: LedgerSection) -> str:
@@ -109,6 +114,7 @@ def read_spark_environment(contract: Contract, store_conn_id: str = STORE_CONNEC
     return {
         environment_variable(contract.kafka.connection): json.dumps(dict(connections.kafka.settings)),
         environment_variable(contract.ledger.connection): connections.ledger_dsn,
+        **_primary_variable(contract.ledger, connections),
         "TALLYSTICK_STORE_DSN": read_store_dsn(store_conn_id),
         **read_artifacts_account(),
     }
@@ -144,6 +150,12 @@ def read_artifacts_account() -> dict[str, str]:
         account = {"access_key": connection.login, "secret_key": connection.password}
         options |= {name: value for name, value in account.items() if value}
     return {environment_variable(connection_id): json.dumps(options)}
+
+
+def _primary_variable(ledger: LedgerSection, connections: Connections) -> dict[str, str]:
+    if ledger.primary_connection is None or connections.primary_dsn is None:
+        return {}
+    return {environment_variable(ledger.primary_connection): connections.primary_dsn}
 
 
 def check_spark_connection(connection_id: str) -> SparkWay:

@@ -156,7 +156,11 @@ def judge_stored_cuts(engine: Engine, orders: Iterable[CutJob]) -> None:
 
 
 def _given(contract: Contract) -> Connections:
-    return connections_from_environment(kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection)
+    return connections_from_environment(
+        kafka_id=contract.kafka.connection,
+        ledger_id=contract.ledger.connection,
+        primary_id=contract.ledger.primary_connection,
+    )
 
 
 def judge_stored(

@@ -283,7 +283,9 @@ def _scan_log(
         require("adbc_driver_postgresql")
         rows = PostgresRows(
             spark=spark,
-            address=scan_address(asked.connections.ledger_dsn),
+            address=scan_address(
+                asked.connections.ledger_dsn, may_be_standby=asked.contract.ledger.primary_connection is not None
+            ),
             snapshot=sides.snapshot,
             queries=sides.queries,
             placed=sides.by_id is not None,

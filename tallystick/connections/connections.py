@@ -196,6 +196,8 @@ class Connections:
 
     kafka: KafkaSettings
     ledger_dsn: str = field(repr=False)
+    primary_dsn: str | None = field(default=None, repr=False)
+    """Of the primary, where the ledger is read on a standby."""
     poster_dsn: str | None = field(default=None, repr=False)
     """Where a contract lets the ledger be written."""
     airflow: HttpAccount | None = None
@@ -210,6 +212,7 @@ def connections_from_environment(
     *,
     kafka_id: str,
     ledger_id: str,
+    primary_id: str | None = None,
     poster_id: str | None = None,
     airflow_id: str | None = None,
     environment: Mapping[str, str] = os.environ,
@@ -218,6 +221,7 @@ def connections_from_environment(
     return Connections(
         kafka=kafka_from_environment(kafka_id, environment),
         ledger_dsn=connection_text(ledger_id, environment) if ledger_id else "",
+        primary_dsn=connection_text(primary_id, environment) if primary_id else None,
         poster_dsn=connection_text(poster_id, environment) if poster_id else None,
         airflow=http_account(connection_text(airflow_id, environment), airflow_id) if airflow_id else None,
     )

@@ -266,6 +266,10 @@ RULES: Mapping[str, Rule] = {
     "event.known_origins": _anew(_ORIGINS),
     "ledger.kind": _refused(_ELSEWHERE),
     "ledger.connection": _refused(_ELSEWHERE),
+    "ledger.primary_connection": _anew(
+        "From the next cut on rows come from a standby of this primary, or from the primary alone. Transaction ids are "
+        "the same on both, so the books go on; what a standby has not replayed waits."
+    ),
     "ledger.table": _refused(
         "The books hold rows of the old table: what earlier transactions wrote to another one was never read, and "
         "would count as read."

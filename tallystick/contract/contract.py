@@ -235,6 +235,11 @@ class Contract(ContractPart):
         ledger = info.data.get("ledger")
         if ledger is not None and ledger.kind != "postgres":
             raise ValueError(f"expected none with ledger.kind {ledger.kind}: it repairs from and in PostgreSQL only")
+        if ledger is not None and ledger.primary_connection:
+            raise ValueError(
+                "expected none with ledger.primary_connection: a repair reads the ledger as it is now, and a standby "
+                "shows an earlier state"
+            )
         if posts and ledger is not None and ledger.amount_unit == "major":
             raise ValueError("expected none with ledger.amount_unit major: amounts are posted as the event has them")
         if ledger is not None:

@@ -55,6 +55,10 @@ class LedgerSection(ContractPart):
     connection: Name
     """Id of the Airflow connection: type postgres; jdbc with an SQLAlchemy URL in its extra; parquet with a folder's
     address there; kafka for topic. Reading is enough."""
+    primary_connection: Name | None = None
+    """postgres only, where connection leads to a standby: id of a connection to its primary. Rows are read on the
+    standby, as far as it has replayed; its primary is asked how far a window reaches, and needs no right to the table.
+    Without it a standby is refused."""
     table: Annotated[TableName, Field(validate_default=True)] = ""
     """schema.table. Not for kind topic. In SQLite main.table, of parquet the folder schema/table; kind postgres refuses
     a view, which has no transaction ids, when the cut is made."""
@@ -148,6 +152,8 @@ class LedgerSection(ContractPart):
             raise ValueError(f"expected no horizon with kind {self.kind}: only jdbc has a choice")
         if self.by_innodb and self.overlap is not None:
             raise ValueError("expected no overlap with horizon innodb: rows wait for open transactions alone")
+        if self.primary_connection and self.kind != "postgres":
+            raise ValueError(f"expected no primary_connection with kind {self.kind}: only postgres has standbys here")
         for field, kind, why in _OF_ONE_KIND:
             stated = getattr(self, field) is not None
             if stated and self.kind != kind:
@@ -206,9 +212,8 @@ class LedgerSection(ContractPart):
         """Say in short how it is sliced and how strong that is; the report says it in full."""
         return {
             "postgres": f"by horizon ({self.slice_by}): "
-            + (
-                "strong for rows that nobody changes" if self.by_xmin else "strong, but for what is changed once paired"
-            ),
+            + ("strong for rows that nobody changes" if self.by_xmin else "strong, but for what is changed once paired")
+            + (", as far as a standby has replayed" if self.primary_connection else ""),
             "jdbc": f"by InnoDB's horizon ({self.order_by}): strong for rows that nobody changes"
             if self.by_innodb
             else f"by the column {self.order_by} with an overlap of {self.overlap}: weaker than a horizon",

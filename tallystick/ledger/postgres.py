@@ -24,6 +24,7 @@ from tallystick.ledger.earlier_rows import (
     places_by_number,
     slice_name,
 )
+from tallystick.ledger.postgres_standby import read_standby_snapshot, shown_by_primary, standby_as_holder
 from tallystick.ledger.postgres_table import ON_STANDBY, LedgerIsStandby, LedgerTable, describe_table
 from tallystick.ledger.protocol import (
     HorizonHolder,
@@ -51,16 +52,22 @@ def read_ledger_snapshot(connection: psycopg.Connection) -> LedgerSnapshot:
     return snapshot
 
 
-def read_beginning(connection: psycopg.Connection, ledger: LedgerSection) -> tuple[LedgerSnapshot, int | None]:
+def read_beginning(
+    connection: psycopg.Connection, ledger: LedgerSection, *, primary: psycopg.Connection | None = None
+) -> tuple[LedgerSnapshot, int | None]:
     """Read the horizon with which books begin, and count the rows below it, in one snapshot: a row that is updated
     between two would be below the horizon of the first and in the count of neither. Raises LedgerIsStandby.
     """
     if ledger.slice_by == "written_xid":
-        return read_ledger_snapshot(connection), None
+        return _read_snapshot(connection, primary), None
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        snapshot = read_ledger_snapshot(connection)
+        snapshot = _read_snapshot(connection, primary)
         return snapshot, _older_rows(connection, ledger, xid_start=snapshot.low_mark)
+
+
+def _read_snapshot(connection: psycopg.Connection, primary: psycopg.Connection | None) -> LedgerSnapshot:
+    return read_ledger_snapshot(connection) if primary is None else read_standby_snapshot(connection, primary)
 
 
 def read_horizon_holder(connection: psycopg.Connection, *, horizon: int) -> HorizonHolder | None:
@@ -112,16 +119,22 @@ def count_unread(
     *,
     below: int,
     before: UnreadRows | None,
+    primary: psycopg.Connection | None = None,
 ) -> UnreadCount | None:
-    """Count the rows that no cut has read, in one snapshot; None where the slicing column makes that needless."""
+    """Count the rows that no cut has read, in one snapshot; None where the slicing column makes that needless.
+
+    On a standby the snapshot is its primary's, and rows that this does not show are not among those to find again.
+    """
     if ledger.slice_by == "written_xid":
         return None
+    shown = None if primary is None else shown_by_primary(connection, primary)
     query = postgres_sql.unread_rows_query(
         ledger,
         xid_start=ledger_slice.position_start,
         xid_end=ledger_slice.position_end,
         below=below,
         snapshot=before.snapshot if before else None,
+        shown=shown,
     )
     with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -130,7 +143,7 @@ def count_unread(
         ).fetchone()
         counted = cursor.execute(query).fetchone()
     assert now is not None and counted is not None
-    return UnreadCount(**now, **counted)
+    return UnreadCount(**now | ({"snapshot": shown} if shown else {}), **counted)
 
 
 def count_by_place(
@@ -276,6 +289,8 @@ class PostgresLedger:
 
     connection: psycopg.Connection
     ledger: LedgerSection
+    primary: psycopg.Connection | None = None
+    """Of a ledger that is read on a standby; says how far a window reaches, and who holds it back."""
     read_before: Callable[[int], tuple[ReadSlice, ...]] = lambda cut_n: ()
     """The slices that cuts before this one have read."""
     counted_before: Callable[[int], EarlierRows | None] = lambda cut_n: None
@@ -292,10 +307,10 @@ class PostgresLedger:
         )
 
     def read_snapshot(self) -> LedgerSnapshot:
-        return read_ledger_snapshot(self.connection)
+        return _read_snapshot(self.connection, self.primary)
 
     def read_beginning(self) -> tuple[LedgerSnapshot, int | None]:
-        return read_beginning(self.connection, self.ledger)
+        return read_beginning(self.connection, self.ledger, primary=self.primary)
 
     def fix(self, ledger_slice: LedgerSlice) -> LedgerSlice:
         return ledger_slice
@@ -304,7 +319,10 @@ class PostgresLedger:
         return ()
 
     def holder(self, *, horizon: int) -> HorizonHolder | None:
-        return read_horizon_holder(self.connection, horizon=horizon)
+        if self.primary is None:
+            return read_horizon_holder(self.connection, horizon=horizon)
+        holder = read_horizon_holder(self.primary, horizon=horizon)
+        return holder or standby_as_holder(self.connection, self.primary, horizon=horizon)
 
     def first_position_at(self, at_utc: datetime, *, start: int, end: int) -> int | None:
         return read_xid_at(self.connection, self.ledger, at_utc=at_utc, xid_start=start, xid_end=end)
@@ -313,7 +331,9 @@ class PostgresLedger:
         return count_older_rows(self.connection, self.ledger, xid_start=ledger_slice.position_start)
 
     def count_unread(self, ledger_slice: LedgerSlice, *, below: int, before: UnreadRows | None) -> UnreadCount | None:
-        return count_unread(self.connection, self.ledger, ledger_slice, below=below, before=before)
+        return count_unread(
+            self.connection, self.ledger, ledger_slice, below=below, before=before, primary=self.primary
+        )
 
     def sum_of_positions(self, *, below: int) -> None:
         return None

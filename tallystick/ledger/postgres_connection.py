@@ -80,7 +80,8 @@ def _require_version(connection: psycopg.Connection) -> None:
 
 
 _CANCELLED = {
-    "40001": "a replica gave up our read to go on replaying; point the connection at the primary",
+    "40001": "a replica gave up our read to go on replaying; raise max_standby_streaming_delay there, or turn on "
+    "hot_standby_feedback, or point the connection at the primary",
     "40P01": "a deadlock with another session; try again",
     "57014": "its time limit is too short for this table; raise statement_timeout for the reader's role",
     "55P03": "another session holds the table's lock; try again, or raise lock_timeout for the reader's role",
@@ -90,15 +91,18 @@ _CANCELLED = {
 """Advice by SQLSTATE. A retry may cure each, so none leaves a verdict. Source: PostgreSQL manual, appendix A."""
 
 
-def scan_address(dsn: str) -> str:
-    """Return the address, for libpq, by which an executor reads a slice: as `open_ledger` does, from a primary only."""
-    return make_conninfo(_address(_asked(dsn)), target_session_attrs="primary")
+def scan_address(dsn: str, *, may_be_standby: bool = False) -> str:
+    """Return the address, for libpq, by which an executor reads a slice: as `open_ledger` does, from a primary only.
+
+    may_be_standby: from any server; the snapshot that it imports is known to the one alone that exported it.
+    """
+    return make_conninfo(_address(_asked(dsn)), target_session_attrs="any" if may_be_standby else "primary")
 
 
-def jdbc_scan_options(dsn: str) -> dict[str, str]:
+def jdbc_scan_options(dsn: str, *, may_be_standby: bool = False) -> dict[str, str]:
     """Return the same for Spark's JDBC source. Raises ConnectionNotGiven where it takes less than the address asks."""
     asked = with_settings(as_asked(dsn), postgres_sql.HIDE_NOTHING)
-    known = {"driver": "org.postgresql.Driver", "targetServerType": "primary"}
+    known = {"driver": "org.postgresql.Driver", "targetServerType": "any" if may_be_standby else "primary"}
     return jdbc_options(asked) | known | JDBC_READ_ONLY
 
 

@@ -259,19 +259,27 @@ def older_rows_query(ledger: LedgerSection, *, xid_start: int, snapshot_xmax: in
     return f"SELECT count(*) FROM {ledger.table} WHERE NOT {inside} AND {pairing_condition(ledger)}"
 
 
-def unread_rows_query(ledger: LedgerSection, *, xid_start: int, xid_end: int, below: int, snapshot: str | None) -> str:
+def unread_rows_query(
+    ledger: LedgerSection, *, xid_start: int, xid_end: int, below: int, snapshot: str | None, shown: str | None = None
+) -> str:
     """Return the query of the rows that no cut has read, by xmin. Shape: that of `UnreadCount`.
 
     A snapshot has no ids of savepoints: a row of one that is open looks visible. snapshot: an earlier one; None: none.
+    shown: only rows behind the slice that this one shows; None: all that the query sees.
     """
-    seen = f"pg_visible_in_snapshot(xid::text::xid8, '{snapshot}'::pg_snapshot)" if snapshot else "false"
+    seen = _visible(snapshot) if snapshot else "false"
+    behind = f"xid >= {xid_end}" + (f" AND {_visible(shown)}" if shown else "")
     return (
         f"SELECT count(*) FILTER (WHERE xid < {below} AND {seen}) AS still, "
-        f"count(*) FILTER (WHERE xid >= {xid_end}) AS behind, "
-        f"count(*) FILTER (WHERE xid >= {xid_end} AND xid < {below}) AS behind_below "
+        f"count(*) FILTER (WHERE {behind}) AS behind, "
+        f"count(*) FILTER (WHERE {behind} AND xid < {below}) AS behind_below "
         f"FROM (SELECT {row_xid(ledger, near_xid=xid_start)} AS xid FROM {ledger.table} "
         f"WHERE {pairing_condition(ledger)}) AS unread WHERE xid >= {xid_start}"
     )
+
+
+def _visible(snapshot: str) -> str:
+    return f"pg_visible_in_snapshot(xid::text::xid8, '{snapshot}'::pg_snapshot)"
 
 
 def rows_by_place_query(ledger: LedgerSection, *, bounds: Sequence[int], xid_start: int, next_xid: int) -> str:

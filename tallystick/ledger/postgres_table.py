@@ -76,7 +76,7 @@ class LedgerTable:
 
 def describe_table(connection: psycopg.Connection, ledger: LedgerSection) -> LedgerTable:
     """Look the table up. Raises LedgerRefused unless it is a base table with the contract's columns, on a primary
-    server, of which this role sees every row.
+    server or on a standby whose primary is asked too, of which this role sees every row.
     """
     named = {"table": ledger.table, "key": ledger.columns.match_key, "row_id": ledger.columns.row_id}
     with connection.cursor(row_factory=class_row(LedgerTable)) as cursor:
@@ -87,7 +87,7 @@ def describe_table(connection: psycopg.Connection, ledger: LedgerSection) -> Led
         raise LedgerRefused(
             f"ledger table {ledger.table}: is no base table; rows seen through a view have no transaction id"
         )
-    if table.on_standby:
+    if table.on_standby and ledger.primary_connection is None:
         raise LedgerIsStandby(ON_STANDBY)
     if table.rows_hidden:
         raise LedgerHidesRows(
@@ -131,7 +131,8 @@ def _require_moment(connection: psycopg.Connection, ledger: LedgerSection) -> No
 ON_STANDBY = (
     "ledger: the connection leads to a standby (pg_is_in_recovery); expected the primary. A replica shows an earlier "
     "state and cannot say how much earlier, so rows that were committed in time would be called missing. What to do: "
-    "let the contract's ledger connection name the primary; the reader only selects."
+    "let the contract's ledger connection name the primary; the reader only selects. Or name a connection to the "
+    "primary as ledger.primary_connection: then rows are read here, and the primary says how far a window reaches."
 )
 
 

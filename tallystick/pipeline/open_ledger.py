@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
+import psycopg
 from sqlalchemy import Engine
 
 from tallystick.connections.connections import Connections
@@ -13,9 +14,10 @@ from tallystick.ledger.jdbc import open_jdbc_ledger
 from tallystick.ledger.jdbc_connection import jdbc_settings
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.ledger.postgres_connection import jdbc_scan_options, open_ledger
+from tallystick.ledger.postgres_standby import reach
 from tallystick.ledger.protocol import Ledger
 from tallystick.store.clock import store_now
-from tallystick.store.runs.cut_store import read_ledger_slices
+from tallystick.store.runs.cut_store import last_cut, read_ledger_slices
 from tallystick.store.runs.run_history_store import earlier_rows_before, ledger_rows_by_slice, ledger_sum_of_slice
 
 
@@ -31,9 +33,13 @@ def open_ledger_of(engine: Engine, contract: Contract, connections: Connections)
         case "postgres":
             jdbc_scan_options(connections.ledger_dsn)  # what Spark cannot be told is refused before anything is read
             counted_before = partial(earlier_rows_before, engine, contract.name)
-            with open_ledger(connections.ledger_dsn) as connection:
+            with open_ledger(connections.ledger_dsn) as connection, _open_primary(contract, connections) as primary:
+                if primary is not None:
+                    newest = last_cut(engine, contract.name)
+                    reach(connection, primary, newest.ledger_slice.snapshot if newest else None)
                 yield PostgresLedger(
                     connection=connection,
+                    primary=primary,
                     ledger=contract.ledger,
                     read_before=read_before,
                     counted_before=counted_before,
@@ -60,3 +66,14 @@ def open_ledger_of(engine: Engine, contract: Contract, connections: Connections)
         case "topic":
             with open_input_topics(contract, connections) as topics:
                 yield topics
+
+
+@contextmanager
+def _open_primary(contract: Contract, connections: Connections) -> Iterator[psycopg.Connection | None]:
+    """The primary, where the contract has its rows read on a standby."""
+    if contract.ledger.primary_connection is None:
+        yield None
+        return
+    assert connections.primary_dsn is not None
+    with open_ledger(connections.primary_dsn) as primary:
+        yield primary

@@ -31,7 +31,11 @@ _JDBC_PARAMETER = re.compile(r"[?&](\w+)=([\w-]*)")
 
 def proofs_of_run(contract: Contract, connections: Connections) -> tuple[ServerProof, ...]:
     """Return the proofs of the connections that a run reads. Raises ConnectionNotGiven."""
-    return (_kafka(contract.kafka.connection, connections.kafka), *_ledger(contract, connections.ledger_dsn))
+    proofs = (_kafka(contract.kafka.connection, connections.kafka), *_ledger(contract, connections.ledger_dsn))
+    primary = contract.ledger.primary_connection
+    if primary is None or connections.primary_dsn is None:
+        return proofs
+    return (*proofs, _postgres(primary, as_asked(connections.primary_dsn)))
 
 
 def proofs_from_environment(contract: Contract, environment: Mapping[str, str]) -> tuple[ServerProof, ...]:
@@ -44,6 +48,8 @@ def proofs_from_environment(contract: Contract, environment: Mapping[str, str]) 
         (contract.kafka.connection, lambda text: (_kafka_text(contract.kafka.connection, text),)),
         (contract.ledger.connection, lambda text: _ledger(contract, text)),
     ]
+    if primary := contract.ledger.primary_connection:
+        named.append((primary, lambda text: (_postgres(primary, as_asked(text)),)))
     if post:
         named.append((post.connection, lambda text: (_postgres(post.connection, as_asked(text)),)))
     if trigger:

@@ -74,8 +74,9 @@ def slice_guarantee(contract: Contract, figures: RunFigures) -> str:
             "and modification, and what was added to it is in no cut. A file that went before any cut took it, and "
             "one that was rewritten with the same size and time, are not seen."
         )
+    standby = _ON_STANDBY if contract.ledger.primary_connection else ""
     if contract.ledger.slice_by == "written_xid":
-        return _by_written_xid(contract)
+        return f"{_by_written_xid(contract)}{standby}"
     add, default = written_xid_statements(contract.ledger.table)
     return (
         "By horizon: below it every transaction has ended. By xmin, the transaction that wrote "
@@ -84,8 +85,15 @@ def slice_guarantee(contract: Contract, figures: RunFigures) -> str:
         f"scans the table for that. Faster, and for rows "
         f"that change too: {add} {default} Apart and in this order neither rewrites the table; rows that are there "
         "already get no id and count as before the baseline. Then begin a contract under a new name with slice_by: "
-        "written_xid."
+        f"written_xid.{standby}"
     )
+
+
+_ON_STANDBY = (
+    " Rows were read on a standby, up to its own horizon: what had ended and was replayed there. How far the window "
+    "reaches is what its primary had given out by the window's end; what was not replayed yet is held back, and never "
+    "missing. A standby that is further back than the newest cut, or on another timeline, is not read."
+)
 
 
 def _by_written_xid(contract: Contract) -> str:

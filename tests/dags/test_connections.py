@@ -57,6 +57,26 @@ def test_the_spark_app_gets_every_address_it_reads() -> None:
     assert store_dsn(environment) == "postgresql://ts:store-secret@db:5433/ts"
 
 
+def test_the_spark_app_gets_the_primarys_address_where_rows_are_read_on_a_standby(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from tallystick.connections.connections import connections_from_environment
+
+    monkeypatch.setenv("AIRFLOW_CONN_LEDGER_PRIMARY", "postgres://reader:secret@first:5432/ledger")
+    section = PAYMENTS.ledger.model_copy(update={"primary_connection": "ledger_primary"})
+    contract = PAYMENTS.model_copy(update={"ledger": section})
+    read = read_connections(contract)
+    assert read.primary_dsn == "postgresql://reader:secret@first:5432/ledger"
+    read_back = connections_from_environment(
+        kafka_id="kafka_billing",
+        ledger_id="ledger_billing",
+        primary_id="ledger_primary",
+        environment=read_spark_environment(contract),
+    )
+    assert read_back == read
+    assert read_connections(PAYMENTS).primary_dsn is None
+
+
 BY_COLUMN = {"kind": "jdbc", "order_by": "entry_id", "overlap": 0}
 JDBC = PAYMENTS.model_copy(update={"ledger": PAYMENTS.ledger.model_copy(update=BY_COLUMN)})
 

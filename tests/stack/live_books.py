@@ -136,7 +136,11 @@ class LiveBooks:
 
     @property
     def connections(self) -> Connections:
-        return connections_from_environment(kafka_id=KAFKA, ledger_id=self.contract.ledger.connection)
+        return connections_from_environment(
+            kafka_id=KAFKA,
+            ledger_id=self.contract.ledger.connection,
+            primary_id=self.contract.ledger.primary_connection,
+        )
 
     def producer(self, transactional_id: str = "writer", **settings: Any) -> Producer:
         """A transactional producer, made once per id. settings: librdkafka's, where the defaults will not do."""

@@ -9,6 +9,8 @@ from tallystick_airflow.connections import folder_address, get_connection, jdbc_
 from tallystick_airflow.hooks.database_address import LEDGER_TYPE, given, refused
 from tallystick_airflow.hooks.refusal import AccountNotGiven, ConnectionRefused
 
+_A_STANDBY = "a standby, which ledger.primary_connection or an order_by column lets be read"
+
 
 class LedgerHook(BaseHook):
     """Say whether the ledger of a connection can be read. What stands in it, only a contract says."""
@@ -54,7 +56,7 @@ def _look_at_postgres(dsn: str) -> str:
             "SELECT pg_is_in_recovery(), pg_has_role('pg_read_all_stats', 'usage')"
         ).fetchall()
         version, role = session.info.parameter_status("server_version"), session.info.user
-    server = "a standby, which only an order_by column reads" if on_standby else "a primary"
+    server = _A_STANDBY if on_standby else "a primary"
     stats = "" if sees_all else "; this role lacks pg_read_all_stats, so that nobody sees who holds the ledger back"
     return f"PostgreSQL {version} answers to {role}: {server}{stats}"
 

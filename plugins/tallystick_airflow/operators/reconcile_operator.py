@@ -174,5 +174,8 @@ def _inherited(environment: Mapping[str, str]) -> Iterator[None]:
 
 def _connections_in(environment: Mapping[str, str], contract: Contract) -> Connections:
     return connections_from_environment(
-        kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection, environment=environment
+        kafka_id=contract.kafka.connection,
+        ledger_id=contract.ledger.connection,
+        primary_id=contract.ledger.primary_connection,
+        environment=environment,
     )

@@ -57,10 +57,8 @@ def read_ledger(
         case PostgresLedger():
             assert snapshot is not None
             queries = slice_queries(ledger, described, ledger_slice)
-            return reduce(
-                DataFrame.unionByName,
-                (_read_query(spark, connections.ledger_dsn, query, snapshot) for query in queries),
-            )
+            options = jdbc_scan_options(connections.ledger_dsn, may_be_standby=ledger.primary is not None)
+            return reduce(DataFrame.unionByName, (_read_query(spark, options, query, snapshot) for query in queries))
         case JdbcLedger():
             return _read_jdbc(spark, ledger, ledger_slice)
         case ParquetLedger():
@@ -107,11 +105,11 @@ def input_rows(inputs: DataFrame, *, only_leg: str | None) -> DataFrame:
     )
 
 
-def _read_query(spark: SparkSession, dsn: str, query: str, snapshot: str) -> DataFrame:
+def _read_query(spark: SparkSession, options: Mapping[str, str], query: str, snapshot: str) -> DataFrame:
     """Read by sessions that import the snapshot first: each has a transaction by then, as its fetches need one."""
     return (
         spark.read.format("jdbc")
-        .options(**jdbc_scan_options(dsn))
+        .options(**options)
         .option("fetchsize", _FETCH_ROWS)
         .option("sessionInitStatement", "; ".join(postgres_sql.at_snapshot(snapshot)))
         .option("query", for_pgjdbc(query))

@@ -121,7 +121,9 @@ def local_run(contract: Contract, contract_file: Path, progress: "Progress") -> 
         contract_file=contract_file,
         engine=engine,
         connections=connections_from_environment(
-            kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection
+            kafka_id=contract.kafka.connection,
+            ledger_id=contract.ledger.connection,
+            primary_id=contract.ledger.primary_connection,
         ),
         artifacts=artifacts,
         folder=artifacts_folder(),

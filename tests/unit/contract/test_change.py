@@ -160,6 +160,7 @@ CASES = [
     ("ledger.index_windows", OF_INPUTS, with_inputs(index_windows=24), ANEW),
     ("ledger.index_windows", PLAIN, with_parts(ledger={"index_windows": 24}), ANEW),
     ("ledger.connection", PLAIN, with_parts(ledger={"connection": "other"}), REFUSED),
+    ("ledger.primary_connection", PLAIN, with_parts(ledger={"primary_connection": "first"}), ANEW),
     ("ledger.table", PLAIN, with_parts(ledger={"table": "billing.other"}), REFUSED),
     ("ledger.where", PLAIN, with_parts(ledger={"where": "side = 'credit'"}), REFUSED),
     ("ledger.slice_by", PLAIN, BY_WRITTEN_XID, REFUSED),

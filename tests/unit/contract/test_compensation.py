@@ -205,6 +205,10 @@ class TestFields(FieldCases):
             "; expected none with ledger.kind jdbc: it repairs from and in PostgreSQL only",
         ),
         (
+            {"ledger": {"connection": "l", "table": "a.b", "primary_connection": "p"}, "compensation": REPAIR},
+            "; expected none with ledger.primary_connection: a repair reads the ledger as it is now, and a standby",
+        ),
+        (
             TO_TOPIC | {"compensation": REPAIR},
             f"compensation: got {shown(REPAIR)}; expected none with direction topic_to_topic: what the service makes",
         ),

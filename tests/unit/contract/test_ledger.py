@@ -60,6 +60,12 @@ class TestFields(FieldCases):
                 ({**IN_FILES, "where": "true"}, "expected no where and no receipt columns with kind parquet"),
                 ({**IN_FILES, "columns": RECEIPT}, "expected no where and no receipt columns with kind parquet"),
                 ({**IN_FILES, "amount_unit": "major"}, "expected amount_unit minor with kind parquet"),
+                ({**BY_COLUMN, "amount_unit": "major"}, "expected amount_unit minor with kind jdbc"),
+                (
+                    {**BY_COLUMN, "primary_connection": "p"},
+                    "expected no primary_connection with kind jdbc: only postgres",
+                ),
+                ({**IN_FILES, "primary_connection": "p"}, "expected no primary_connection with kind parquet: only"),
             )
         ),
         # input topics
@@ -91,6 +97,7 @@ class TestFields(FieldCases):
                 ("where", "a = 1", "expected no where with kind topic"),
                 ("table", "a.b", "expected no table with kind topic"),
                 ("columns", {"leg": "x"}, "expected no columns with kind topic"),
+                ("primary_connection", "p", "expected no primary_connection with kind topic: only postgres"),
             )
         ),
         *(
@@ -105,6 +112,7 @@ class TestFields(FieldCases):
 
     read = (
         {"ledger__slice_by": "written_xid"},
+        {"ledger__primary_connection": "ledger_primary"},
         {"ledger": {**WITH_RECEIPT}},
         {"ledger": {"connection": "l", "table": "a.b", **BY_COLUMN}},
         {"ledger": {"connection": "l", "table": "a.b", **BY_COLUMN, "amount_unit": "major"}},

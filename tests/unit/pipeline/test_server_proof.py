@@ -81,6 +81,19 @@ def test_a_postgresql_that_is_not_proven_is_at_risk(
         assert of_run(TLS, address, **by_column)["ledger_billing"] == (value, standing)
 
 
+def test_the_primary_of_a_standby_has_a_line_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/nowhere")
+    section = {"connection": "ledger_billing", "table": "billing.payout", "primary_connection": "ledger_primary"}
+    contract, clear = contract_of(L2T, ledger=section), "postgresql://db/books"
+    expected = {"ledger_billing": CheckResult.OK, "ledger_primary": CheckResult.AT_RISK}
+    connections = Connections(kafka=KafkaSettings(TLS), ledger_dsn=PROVEN, primary_dsn=clear)
+    of_run = standing_of(proofs_of_run(contract, connections))
+    assert {name: of_run[name][1] for name in expected} == expected
+    there = {"TALLYSTICK_CONN_LEDGER_BILLING": PROVEN, "TALLYSTICK_CONN_LEDGER_PRIMARY": clear}
+    by_environment = standing_of(proofs_from_environment(contract, there))
+    assert {name: by_environment[name][1] for name in expected} == expected
+
+
 @pytest.mark.parametrize(
     ("address", "standing"),
     [

@@ -42,6 +42,17 @@ def test_by_written_xid_the_report_says_what_is_seen_and_what_is_not(matched_run
     assert "What the rows of 24 windows back say is read again and compared" in says(compared_windows=24)
 
 
+def test_of_rows_from_a_standby_the_report_says_so(matched_run: StoredRun) -> None:
+    for slice_by in ("xmin", "written_xid"):
+        table = {"connection": "ledger_billing", "table": "billing.payout", "slice_by": slice_by}
+        there, here = (
+            dict(guarantees(matched_run, contract_of(ledger=table | more)))["Ledger slices"]
+            for more in ({"primary_connection": "ledger_primary"}, {})
+        )
+        assert there.startswith(here)
+        assert "Rows were read on a standby, up to its own horizon" in there.removeprefix(here)
+
+
 def test_the_index_of_keys_is_named_with_its_size_its_horizon_and_what_it_leaves_open(matched_run: StoredRun) -> None:
     index = KeyIndex(copies=4, kept_from=1, files=(IndexFile(path="a", size_bytes=62, sha256="0"),))
     run = replace(matched_run, result=replace(matched_run.result, key_index=index))
