@@ -96,12 +96,22 @@ _TEXTS = ("row_id", "match_key", "transaction_key", "leg")
 _COLUMNS = (*_TEXTS, *Compared._fields)
 
 
-def snapshot_behind(end: int, *, overlap: int, clock: int | None, system: str) -> LedgerSnapshot:
-    """A ledger whose newest row stands just below `end`. clock: the reader's, where positions are moments.
+_REPLAYED_UNTIL = (
+    "SELECT CASE WHEN pg_is_in_recovery() THEN coalesce(pg_last_xact_replay_timestamp(), 'epoch'::timestamptz) END"
+)
+"""Stands still while the primary commits nothing. Source: PostgreSQL manual, recovery information functions."""
+
+
+def snapshot_behind(
+    end: int, *, overlap: int, clock: int | None, system: str, replayed: int | None = None
+) -> LedgerSnapshot:
+    """A ledger whose newest row stands just below `end`. clock: the reader's, where positions are moments. replayed: of
+    a standby, the moment of the newest commit that it shows.
 
     What was written by now lies below the high mark: no row that is in sight stands higher.
     """
-    horizon = (end if clock is None else clock) - overlap
+    shown = clock if clock is None or replayed is None else min(clock, replayed)
+    horizon = (end if shown is None else shown) - overlap
     mark = end if clock is None else max(end, clock + 1)
     return LedgerSnapshot(low_mark=max(0, horizon), high_mark=mark, system_identifier=system, timeline=0, lsn="0/0")
 
@@ -194,18 +204,25 @@ class JdbcLedger:
         return "no such" in str(error.orig)  # SQLite's
 
     def read_snapshot(self) -> LedgerSnapshot:
-        """Return how far it can be read: the overlap behind the newest value, or behind the clock for a timestamp.
+        """Return how far it can be read: the overlap behind the newest value, or behind the clock for a timestamp; on a
+        standby of PostgreSQL behind the newest commit that it has replayed, so that what it lacks is held.
 
         An idle ledger's clock goes on, so its rows come to be read; an integer stands still, and its newest rows wait.
         """
         if self.ledger.by_innodb:
             return read_innodb_snapshot(self.connection)
-        now = self.now()
+        now, replayed = self.now(), self._replayed_until()
         highest = self.connection.scalar(select(func.max(self._order)))
         end = 0 if highest is None else self._position(highest) + 1
         overlap, system = self.ledger.overlap or 0, self.connection.dialect.name
         if self._is_timestamp:
-            return snapshot_behind(end, overlap=overlap * _MICROSECONDS, clock=_microseconds(now), system=system)
+            return snapshot_behind(
+                end,
+                overlap=overlap * _MICROSECONDS,
+                clock=_microseconds(now),
+                system=system,
+                replayed=replayed,
+            )
         return snapshot_behind(end, overlap=overlap, clock=None, system=system)
 
     def read_beginning(self) -> tuple[LedgerSnapshot, int | None]:
@@ -403,11 +420,24 @@ class JdbcLedger:
         if where and (reason := why_no_condition(where, [self.connection.dialect.name])):
             raise LedgerRefused(f"{self._name}: the contract's where: {reason}; {EXPECTED}")
 
+    def _replayed_until(self) -> int | None:
+        """Return the moment of the newest commit that a standby of PostgreSQL shows; None of any other server."""
+        if self.connection.dialect.name != "postgresql":
+            return None
+        moment = self.connection.exec_driver_sql(_REPLAYED_UNTIL).scalar()
+        return None if moment is None else _microseconds(moment)
+
     def _require_order(self) -> None:
         if self.ledger.by_innodb and not getattr(self.connection.dialect, "is_mariadb", False):
             raise LedgerRefused(
                 f"{self._name}: got a database of {self.connection.dialect.name} with horizon: innodb; expected "
                 "MariaDB: in no other a row has the id of the transaction that wrote it"
+            )
+        if is_integer(self._order.type) and self._replayed_until() is not None:
+            raise LedgerRefused(
+                f"{self._name}: the connection leads to a standby (pg_is_in_recovery), and column "
+                f"{self.ledger.order_by} is an integer, which does not say how much earlier its state is; expected "
+                "the primary, or a timestamp as order_by, or kind postgres with primary_connection"
             )
         if not is_integer(self._order.type) and not self._is_timestamp:
             raise LedgerRefused(

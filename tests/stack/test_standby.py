@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from lab.servers.stack import LabStack
 from tallystick.connections.connections import environment_variable
 from tallystick.contract.ledger import LedgerSection
 from tallystick.ledger import postgres_standby
+from tallystick.ledger.jdbc import JdbcLedger, open_jdbc_ledger
+from tallystick.ledger.jdbc_connection import jdbc_settings
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.ledger.postgres_connection import open_ledger
 from tallystick.ledger.postgres_standby import StandbyBehind, reach, read_standby_snapshot
@@ -277,6 +280,49 @@ def test_where_the_primary_itself_has_fallen_back_the_run_tells_it(replayed: Rep
     now = replayed.by_xmin.read_snapshot()
     ahead = replace(now, lsn="FFFFFFFF/0")
     reach(replayed.standby, replayed.primary, ahead)
+
+
+# By a column that grows.
+
+
+@contextmanager
+def by_column(server: PostgresServer, table: Table, column: str, now: datetime) -> Iterator[JdbcLedger]:
+    section = LedgerSection(connection="ledger", kind="jdbc", table=table.name, order_by=column, overlap=0)
+    with open_jdbc_ledger(
+        jdbc_settings(reader_of(server)), section, read_before=tuple, sum_before=lambda one: None, now=lambda: now
+    ) as opened:
+        yield opened
+
+
+def test_by_a_timestamp_a_standby_is_read_up_to_the_newest_commit_that_it_has_replayed(
+    pair: Pair, replayed: Replayed
+) -> None:
+    table, later = replayed.table, datetime.now(UTC) + timedelta(hours=1)
+    table.run(f"ALTER TABLE {table.name} ADD COLUMN at timestamptz NOT NULL DEFAULT clock_timestamp()")
+    table.run(f"INSERT INTO {table.name} (event_id) VALUES ('replayed')")
+    with pair.paused(), by_column(pair.standby, table, "at", later) as there:
+        table.run(f"INSERT INTO {table.name} (event_id) VALUES ('late')")
+        before = there.read_snapshot()
+        with by_column(pair.primary, table, "at", later) as here:
+            at_once = here.read_snapshot()
+        assert before.low_mark < before.high_mark == at_once.high_mark
+        assert at_once.low_mark == at_once.high_mark - 1  # its clock's
+    pair.catch_up()
+    with by_column(pair.standby, table, "at", later) as there:
+        after = there.read_snapshot()
+        late = there.look_up_rows(["late"], replayed.slice_from(0))["late"][0].position
+    assert before.low_mark < late <= after.low_mark < at_once.low_mark
+
+
+def test_by_an_integer_a_standby_is_refused_and_its_primary_is_not(pair: Pair, replayed: Replayed) -> None:
+    now = datetime.now(UTC)
+    with by_column(pair.primary, replayed.table, "entry_id", now) as here:
+        here.describe()
+    with (
+        by_column(pair.standby, replayed.table, "entry_id", now) as there,
+        pytest.raises(LedgerRefused, match=r"leads to a standby .* entry_id is an integer.* primary_connection"),
+    ):
+        there.describe()
 
 
 # Whole runs.
