@@ -4,6 +4,11 @@ libpq says what happened, in the server's words or its own; these are the senten
 """
 
 _TO_DO = (
+    (
+        "unsupported startup parameter",
+        "a pooler such as PgBouncer is in between, which hands no settings of a session on: let the connection lead "
+        "past it, to the server itself",
+    ),
     ("password authentication failed", "correct user and password of the connection"),
     ("no password supplied", "the server asks for a password, and the connection has none"),
     (

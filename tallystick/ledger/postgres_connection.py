@@ -30,6 +30,10 @@ class LedgerTooOld(LedgerRefused):
     """The server lacks functions that every read here needs."""
 
 
+class LedgerBehindPooler(LedgerRefused):
+    """The session has not the settings that it was opened with: a pooler in between dropped them."""
+
+
 def read_database_identity(dsn: str) -> str:
     """Return the database that an address leads to, the same for every address of it. Raises LedgerUnreachable."""
     query = "SELECT system_identifier::text || '/' || current_database() FROM pg_control_system()"
@@ -42,8 +46,8 @@ def read_database_identity(dsn: str) -> str:
 def open_ledger(dsn: str, *, may_write: bool = False) -> Iterator[psycopg.Connection]:
     """A connection in autocommit, closed at the end; the server refuses its writes, unless it may.
 
-    Raises LedgerUnreachable without the password in its message, LedgerTooOld, LedgerReadCancelled, and LedgerRefused
-    where what was to be read would write.
+    Raises LedgerUnreachable without the password in its message, LedgerTooOld, LedgerBehindPooler,
+    LedgerReadCancelled, and LedgerRefused where what was to be read would write.
     """
     try:
         connection = psycopg.connect(_address(_asked(dsn, may_write=may_write)), autocommit=True)
@@ -53,6 +57,7 @@ def open_ledger(dsn: str, *, may_write: bool = False) -> Iterator[psycopg.Connec
     try:
         with connection:
             _require_version(connection)
+            _require_settings(connection, may_write=may_write)
             yield connection
     except psycopg.errors.ReadOnlySqlTransaction as error:
         raise LedgerRefused(
@@ -77,6 +82,20 @@ def _require_version(connection: psycopg.Connection) -> None:
             f"{VERSION_MIN} or newer, as no other tells 64-bit transaction ids; upgrade the server, or let the "
             "contract read it with kind: jdbc"
         )
+
+
+def _require_settings(connection: psycopg.Connection, *, may_write: bool) -> None:
+    """Refuse a session in which what it asked for is not in force. Raises LedgerBehindPooler."""
+    asked = [postgres_sql.HIDE_NOTHING, *([] if may_write else [postgres_sql.READ_ONLY])]
+    for name, value in (setting.split("=") for setting in asked):
+        got = connection.execute("SELECT current_setting(%s)", [name]).fetchone()
+        if got != (value,):
+            raise LedgerBehindPooler(
+                f"ledger: {connection.info.host}:{connection.info.port}: got {name}={got[0] if got else ''}; expected "
+                f"{value}, as the session asked for. A pooler in between, such as PgBouncer with "
+                "ignore_startup_parameters=options, drops it, and rows could be hidden from such a session. What to "
+                "do: let the connection lead past the pooler, to the server itself"
+            )
 
 
 _CANCELLED = {
