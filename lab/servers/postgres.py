@@ -34,7 +34,7 @@ with warnings.catch_warnings():  # the wheel warns where XDG_RUNTIME_DIR is unse
 OLDEST, NEWEST = 13, 18
 """Major versions of the ledger that tests try on real servers; `make postgres-setup` fetches the oldest."""
 
-_BINARIES: Path = POSTGRES_VERSIONS[NEWEST]
+_BINARIES: Path = POSTGRES_VERSIONS[18]
 _SYSTEM_USER = "pgserver"  # postgres refuses to run as root
 
 LEDGER_OWNER, LEDGER_READER = "billing", "tallystick_reader"

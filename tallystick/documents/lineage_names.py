@@ -15,8 +15,14 @@ from tallystick.ledger.input_topics import input_kafka
 from tallystick.ledger.jdbc_connection import jdbc_settings
 from tallystick.store.schema import item_break, verdict
 
-_SCHEMES = {"postgresql": ("postgres", 5432), "mysql": ("mysql", 3306), "mssql": ("mssql", 1433)}
-"""By SQLAlchemy's name of the database: OpenLineage's, and the port that a connection need not name."""
+_SCHEMES = {
+    "postgresql": ("postgres", 5432),
+    "mysql": ("mysql", 3306),
+    "mariadb": ("mysql", 3306),
+    "mssql": ("mssql", 1433),
+}
+"""By SQLAlchemy's name of the database: OpenLineage's, and the port that a connection need not name. OpenLineage has no
+name for MariaDB."""
 
 
 @dataclass(frozen=True, order=True)
@@ -65,7 +71,7 @@ def _tables(url: URL, tables: Iterable[str]) -> tuple[DatasetName, ...]:
     if not url.host:
         return ()
     place = f"{url.host}:{url.port or port}" if url.port or port else url.host
-    prefix = "" if backend == "mysql" else f"{url.database}."
+    prefix = "" if scheme == "mysql" else f"{url.database}."
     return tuple(DatasetName(f"{scheme}://{place}", f"{prefix}{table}") for table in tables)
 
 

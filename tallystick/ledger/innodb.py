@@ -1,4 +1,4 @@
-"""How far a table in MariaDB can be read whose rows carry the id of the InnoDB transaction that wrote them.
+"""The horizon of a table in MariaDB whose rows carry the id of the InnoDB transaction that wrote them.
 
 The server writes that id by itself into the column ROW START of a table with transaction-precise system versioning;
 nobody can write another one. The horizon is the lower bound of a snapshot of InnoDB's: all transactions below have

@@ -1,5 +1,7 @@
 """Proposes which key of the payload pairs with which column, each with why: by equal values first, by names second.
 
+One file, since all roles are proposed from the same pairs of events and rows.
+
 Nothing here is certain, so each proposal says what it rests on. A value of an event or a row is in no proposal, but for
 the one word of a column of few words that tells postings apart.
 

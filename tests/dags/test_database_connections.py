@@ -168,6 +168,15 @@ def test_a_databases_connection_is_a_ledgers_address(
     }
 
 
+@pytest.mark.parametrize("url", ["mariadb://reader:s3cret@db/books", "mysql+pymysql://reader:s3cret@db/books"])
+def test_a_ledger_in_mariadb_needs_no_more_than_its_url(give: Any, url: str) -> None:
+    give({"conn_type": "tallystick_ledger"}, url=url)
+    settings = jdbc_settings(read_connections(JDBC).ledger_dsn)
+    assert settings.url.get_driver_name() == "pymysql"
+    assert settings.for_spark["driver"] == "org.mariadb.jdbc.Driver"
+    assert settings.for_spark["password"] == "s3cret"
+
+
 @pytest.mark.parametrize(
     ("hook", "message"),
     [

@@ -34,6 +34,7 @@ WITHOUT_TESTS_OF_ITS_NAME = {
     "ledger/input_topics.py": "values: a ledger whose every answer is that it has no rows",
     "ledger/postgres.py": "asks a PostgreSQL; tests/stack does, and its statements are tried in test_postgres_sql.py",
     "ledger/postgres_connection.py": "opens a session; what it asks for is tried in test_postgres_address.py",
+    "ledger/postgres_standby.py": "asks a standby and its primary; tests/stack/test_standby.py does",
     "ledger/postgres_table.py": "asks a PostgreSQL's catalogue; tests/stack does",
     "ledger/protocol.py": "values, and the interface that each kind of ledger has a test file of its own for",
     "matching/match_case.py": "values: what is matched, and what a match says",

@@ -5,15 +5,32 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from lab.servers.postgres import (
     LEDGER_DATABASE,
     LEDGER_OWNER,
     LEDGER_READER,
+    NEWEST,
+    OLDEST,
     PostgresServer,
     binaries_of,
     create_ledger,
 )
 from lab.servers.stack import LabStack
+
+BETWEEN = 16
+"""A version that lacks some of what the newest has, and has some of what the oldest lacks."""
+
+
+@pytest.fixture(scope="module", params=[NEWEST, OLDEST, BETWEEN])
+def versioned(stack: LabStack, request: pytest.FixtureRequest) -> Iterator[LabStack]:
+    """The stack, with a ledger of each version in turn; its own is of the newest."""
+    if request.param == NEWEST:
+        yield stack
+        return
+    with with_ledger_of(stack, request.param) as older:
+        yield older
 
 
 @contextmanager

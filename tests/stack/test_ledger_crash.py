@@ -6,19 +6,31 @@ from contextlib import suppress
 
 import psutil
 import psycopg
+import pytest
 
+from lab.servers.postgres import LEDGER_READER
 from lab.servers.process import wait_until
 from lab.servers.stack import LabStack
 from tallystick.ledger import postgres
 from tallystick.ledger.postgres_connection import open_ledger
 from tallystick.ledger.protocol import LedgerUnreachable
 
+from .ledger_servers import versioned
+
+__all__ = ["versioned"]  # a fixture
+
 _WRITERS = ("walwriter", "background writer", "checkpointer", "autovacuum launcher")
 
 
-def test_a_crash_right_after_a_horizon_was_read_takes_none_of_its_ids_back(stack: LabStack) -> None:
-    """The ids are given to commits that do not wait for the disk, and nobody else writes the log there: all stand."""
-    server = stack.ledger_server
+@pytest.mark.parametrize("waits", ["on", "off"])
+def test_a_crash_right_after_a_horizon_was_read_takes_none_of_its_ids_back(versioned: LabStack, waits: str) -> None:
+    """The ids are given to commits that do not wait for the disk, and nobody else writes the log there: all stand.
+
+    waits: whether commits of the reader's role wait for the disk.
+    """
+    stack, server = versioned, versioned.ledger_server
+    with server.connect() as admin:
+        admin.execute(f"ALTER ROLE {LEDGER_READER} SET synchronous_commit = {waits}")
     try:
         with (
             server.connect() as admin,
@@ -36,6 +48,8 @@ def test_a_crash_right_after_a_horizon_was_read_takes_none_of_its_ids_back(stack
                 server.kill()
     finally:
         server.restart()
+        with server.connect() as admin:
+            admin.execute(f"ALTER ROLE {LEDGER_READER} RESET synchronous_commit")
     with open_ledger(stack.ledger_reader_dsn) as reader:
         after = postgres.read_ledger_snapshot(reader)
     assert (after.system_identifier, after.timeline) == (before.system_identifier, before.timeline)

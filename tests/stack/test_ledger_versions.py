@@ -4,60 +4,40 @@ On the oldest that is read, and on one between, which lacks some of what the new
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
-from lab.servers.postgres import LEDGER_READER, OLDEST
+from lab.servers.postgres import LEDGER_DATABASE, OLDEST
 from lab.servers.stack import LabStack
+from tallystick.cli.app import app
+from tallystick.connections.connections import environment_variable
+from tallystick.executor.effects.action_log import ActionResult
 from tallystick.executor.effects.source_rows import read_source_rows
 from tallystick.ledger import postgres_connection
 from tallystick.ledger.postgres import PostgresLedger
-from tallystick.ledger.postgres_connection import VERSION_MIN, LedgerTooOld, open_ledger
+from tallystick.ledger.postgres_connection import VERSION_MIN, LedgerTooOld, open_ledger, scan_address
 from tallystick.ledger.postgres_table import describe_table
 from tallystick.model.cut import LedgerSlice
+from tallystick.model.finding_names import Doubt
+from tallystick.pipeline.open_ledger import open_ledger_of
 from tallystick.store.engine import open_store
-from tests.stack.live_books import environment_of, open_live_books
+from tallystick_spark.readers.ledger_frame import read_ledger, slice_queries
+from tallystick_spark.readers.postgres_rows import read_rows
+from tests.stack.live_books import LEDGER, doubts, environment_of, expected, kinds, open_live_books, payment
 
-from .ledger_servers import with_ledger_of
+from .ledger_servers import BETWEEN, with_ledger_of
 from .ledger_table import Table, open_table
 from .live import NewBooks
-from .test_grants import test_with_the_printed_grants_a_run_and_a_post_work_and_with_one_less_they_do_not as grants_work
-from .test_ledger_crash import test_a_crash_right_after_a_horizon_was_read_takes_none_of_its_ids_back as crash_is_safe
-from .test_ledger_horizon import (
-    test_a_reader_that_only_looks_holds_nothing,
-    test_a_row_that_is_updated_stays_in_its_slice_by_written_xid,
-    test_a_row_under_a_savepoint_waits_for_its_transaction,
-    test_each_row_of_open_writers_that_end_in_any_order_is_in_one_slice,
-    test_of_rows_that_no_cut_has_read_those_that_were_touched_are_not_there_any_more,
-    test_single_rows_are_read_by_their_id_out_of_the_slice_only,
-    test_slices_cut_while_four_writers_work_hold_every_committed_row_once,
-    test_the_count_of_older_rows_tells_a_rewritten_row_from_a_moved_one,
-    test_the_mark_lies_above_the_savepoints_of_an_open_writer,
-    test_the_named_holder_is_who_has_the_oldest_id_not_who_began_first,
-)
-from .test_postgres_rows import test_each_row_as_spark_reads_it as all_readers_agree
-from .test_reconcile_rewritten import (
-    test_an_updated_row_read_by_xmin_is_a_doubt_about_the_ledger_once_and_no_break as a_rewritten_row_is_doubted,
-)
-
-__all__ = [  # tests that this module's `table` brings to the servers here
-    "test_a_reader_that_only_looks_holds_nothing",
-    "test_a_row_that_is_updated_stays_in_its_slice_by_written_xid",
-    "test_a_row_under_a_savepoint_waits_for_its_transaction",
-    "test_each_row_of_open_writers_that_end_in_any_order_is_in_one_slice",
-    "test_of_rows_that_no_cut_has_read_those_that_were_touched_are_not_there_any_more",
-    "test_single_rows_are_read_by_their_id_out_of_the_slice_only",
-    "test_slices_cut_while_four_writers_work_hold_every_committed_row_once",
-    "test_the_count_of_older_rows_tells_a_rewritten_row_from_a_moved_one",
-    "test_the_mark_lies_above_the_savepoints_of_an_open_writer",
-    "test_the_named_holder_is_who_has_the_oldest_id_not_who_began_first",
-]
+from .repairs import executed, planned, posting_books
 
 
-@pytest.fixture(scope="module", params=[OLDEST, 16])
+@pytest.fixture(scope="module", params=[OLDEST, BETWEEN])
 def older(stack: LabStack, request: pytest.FixtureRequest) -> Iterator[LabStack]:
     """The stack, with a ledger of another version."""
     with with_ledger_of(stack, request.param) as opened:
@@ -83,28 +63,67 @@ def test_the_oldest_that_is_read_is_the_oldest_that_is_tried() -> None:
     assert VERSION_MIN == OLDEST
 
 
-@pytest.mark.parametrize("waits", ["on", "off"])
-def test_a_crash_takes_no_id_back(older: LabStack, waits: str) -> None:
-    """Whether commits of the reader's role wait for the disk or not."""
-    setting = f"ALTER ROLE {LEDGER_READER} SET synchronous_commit"
-    with older.ledger_server.connect() as admin:
-        admin.execute(f"{setting} = {waits}")
-    crash_is_safe(older)
-
-
 @pytest.mark.usefixtures("spark")
-def test_a_row_that_is_updated_after_its_match_is_doubted(older_books: NewBooks) -> None:
-    a_rewritten_row_is_doubted(older_books)
+def test_a_run_finds_what_is_missing_and_doubts_a_row_that_is_updated_after_its_match(older_books: NewBooks) -> None:
+    with older_books(direction="topic_to_ledger") as books:
+        books.take_cut()
+        books.produce(payment("lost"))
+        books.both(payment("a"), payment("b", 700))
+        run = books.next_run()
+        assert kinds(run) == expected(("missing_in_ledger", payment("lost")))
+        books.ledger.execute(f"UPDATE {books.table} SET leg = leg WHERE event_id = %s", [payment("a").event_id])
+        books.both(payment("c"))
+        assert doubts(books.next_run()) == [Doubt.LEDGER_REWRITTEN]
 
 
 def test_copy_and_sparks_own_reader_read_the_same_rows(older_books: NewBooks, spark: SparkSession) -> None:
-    all_readers_agree(older_books, spark, "numeric(20, 2)", {"written_at": "occurred_at"})
+    """Also a moment whose seconds no double holds."""
+    with older_books(direction="topic_to_ledger", ledger={"columns": {"written_at": "occurred_at"}}) as books:
+        books.take_cut()
+        books.ledger.execute(f"ALTER TABLE {books.table} ALTER COLUMN amount_minor TYPE numeric(20, 2)")
+        for name in "abcd":
+            books.post(payment(name))
+        books.ledger.execute(f"UPDATE {books.table} SET occurred_at = '2026-03-01T10:00:00.123Z'")
+        cut = books.take_cut()
+        with (
+            open_ledger_of(books.store, books.contract, books.connections) as ledger,
+            ledger.held_snapshot() as snapshot,
+        ):
+            assert snapshot is not None
+            described = ledger.describe()
+            read = read_ledger(spark, books.connections, ledger, cut.ledger_slice, described, snapshot)
+            by_spark = read.toArrow().to_pylist()
+            copied = [
+                row
+                for query in slice_queries(ledger, described, cut.ledger_slice)
+                for batch in read_rows(scan_address(books.connections.ledger_dsn), query, snapshot=snapshot)
+                for row in batch.to_pylist()
+            ]
+    assert sorted(copied, key=lambda row: row["row_id"]) == sorted(by_spark, key=lambda row: row["row_id"])
+    moment = datetime(2026, 3, 1, 10, 0, 0, 123_000, tzinfo=UTC)
+    assert [row["written_ms"] for row in copied] == 4 * [round(moment.timestamp() * 1000)]
 
 
+@pytest.mark.usefixtures("spark")
 def test_the_printed_grants_are_enough_for_a_run_and_a_repair(
-    older: LabStack, older_books: NewBooks, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    older: LabStack, older_books: NewBooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    grants_work(older, older_books, spark, monkeypatch)
+    server, roles = older.ledger_server, ("least_reader", "least_poster")
+    with older_books(direction="topic_to_ledger") as opened, server.connect(database=LEDGER_DATABASE) as admin:
+        books = posting_books(opened, classes=["missing_in_ledger"])
+        for role in roles:
+            server.create_role(role, admin)
+        asked = ["grants", str(books.contract_file), "--for", "postgres", "--reader", roles[0], "--poster", roles[1]]
+        admin.execute(CliRunner().invoke(app, asked).stdout)
+        reader, poster = (server.dsn(role, LEDGER_DATABASE) for role in roles)
+        monkeypatch.setenv(environment_variable(LEDGER), reader)
+        books.take_cut()
+        books.produce(payment("lost", 700))
+        books.both(payment("w1"))
+        run = books.next_run()
+        assert kinds(run) == expected(("missing_in_ledger", payment("lost", 700)))
+        done = executed(books, planned(books, run.cut.n), connections=replace(books.connections, poster_dsn=poster))
+        assert [one.fate for one in done.outcomes] == [ActionResult.PUBLISHED]
 
 
 UUID = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"

@@ -131,9 +131,9 @@ def test_legs_in_envelopes_are_told_apart_and_an_event_of_another_shape_is_unrea
         assert (run.result.figures.matched_rows, doubts(run)) == (5, [])
         assert kinds(run) == expected(("torn_transaction", invoice("torn")))
 
-        books.produce(payment("c"))  # flat, as this contract's events are not
-        produce(books, invoice("c"))
-        books.post(invoice("c"))
+        books.produce(payment("flat"))  # as this contract's events are not
+        produce(books, *both_legs("c"))
+        books.post(*both_legs("c"))
         flat = books.next_run()
         assert flat.result.verdict is Verdict.INCONCLUSIVE
         assert "unreadable_payload" in doubts(flat)

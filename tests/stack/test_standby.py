@@ -35,7 +35,7 @@ from tests.stack.live_books import LEDGER, LiveBooks, doubts, environment_of, ex
 from .ledger_copies import copy_of, reader_of
 from .ledger_servers import with_ledger_of
 from .ledger_table import Table, open_table
-from .test_ledger_horizon import _write_all_shapes
+from .ledger_writers import write_all_shapes
 
 PRIMARY = "ledger_primary"
 
@@ -129,7 +129,7 @@ def test_slices_cut_on_a_standby_while_four_writers_work_hold_every_committed_ro
     table, enough = replayed.table, threading.Event()
     ends, read, lagging = [replayed.by_xmin.read_snapshot().low_mark], list[str](), 0
     with ThreadPoolExecutor(4) as pool:
-        writers = [pool.submit(_write_all_shapes, table, worker, until=enough) for worker in range(4)]
+        writers = [pool.submit(write_all_shapes, table, worker, until=enough) for worker in range(4)]
         try:
             for _ in range(40):
                 snapshot = replayed.by_xmin.read_snapshot()
@@ -363,4 +363,5 @@ def test_a_run_on_a_standby_finds_what_is_missing_and_calls_nothing_missing_that
     after = books.next_run()
     assert (after.result.verdict, kinds(after), doubts(after)) == (Verdict.MATCHED, [], [])
     books.ledger.execute(f"UPDATE {books.table} SET leg = leg WHERE event_id = %s", [payment("a").event_id])
+    books.both(payment("d"))
     assert doubts(books.next_run()) == [Doubt.LEDGER_REWRITTEN]

@@ -50,6 +50,7 @@ def test_a_topic_is_named_by_its_cluster(servers: str, namespace: str) -> None:
             '{"url": "mysql+pymysql://reader:s3cret@db/other", "jdbc_url": "jdbc:mysql://db/other", "driver": "d"}',
             DatasetName("mysql://db:3306", "billing.payout"),
         ),
+        ({"kind": "jdbc"}, "mariadb://reader:s3cret@db/other", DatasetName("mysql://db:3306", "billing.payout")),
         (
             {"kind": "jdbc"},
             '{"url": "snowflake://reader:s3cret@account/db", "jdbc_url": "jdbc:x", "driver": "d"}',
