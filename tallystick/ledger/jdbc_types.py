@@ -1,8 +1,4 @@
-<<<<<<< ours
-"""Uses that a column of any database is good for, by the type that SQLAlchemy's dialect reflects. Asks no database."""
-=======
 """The use of a column of any database, by the type that SQLAlchemy's dialect reflects. Asks no database."""
->>>>>>> theirs
 
 from typing import Any
 
