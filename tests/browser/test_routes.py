@@ -62,6 +62,7 @@ class Door(Enum):
     EDITS_XCOM = "may rewrite XComs of the compensation"
     EDITS_OTHER_XCOM = "may rewrite XComs of the reconciliation"
     SECRETS = "may read connections"
+    MENU = "may read plugins"
 
 
 _USERS = {"other_editor", "editor", "approver", "admin"}
@@ -77,6 +78,7 @@ LET_IN: Mapping[str, Mapping[Door, set[str]]] = {
         Door.EDITS_XCOM: _USERS,
         Door.EDITS_OTHER_XCOM: _USERS,
         Door.SECRETS: {"approver", "admin"},
+        Door.MENU: {"viewer", *_USERS},
     },
     "FAB": {
         Door.LOGGED_IN: {"viewer", *_USERS},
@@ -89,6 +91,7 @@ LET_IN: Mapping[str, Mapping[Door, set[str]]] = {
         Door.EDITS_XCOM: {"admin"},
         Door.EDITS_OTHER_XCOM: {"editor", "admin"},
         Door.SECRETS: {"admin"},
+        Door.MENU: {"admin"},
     },
 }
 
@@ -154,6 +157,7 @@ AIRFLOW: Mapping[str, Call] = {
     ),
     "mark a task as done": _CHANGES(door=Door.EDITS_TASKS, method="PATCH", address=_TASK),
     "start a repair": _CHANGES(door=Door.STARTS_REPAIR, method="POST", address=f"{_API}/dags/{COMPENSATE}/dagRuns"),
+    "have Tallystick in Airflow's menu": Call(door=Door.MENU, address=f"{_API}/plugins"),
     "read connections": Call(door=Door.SECRETS, address=f"{_API}/connections"),
 }
 
