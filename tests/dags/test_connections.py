@@ -1,4 +1,7 @@
-"""Airflow's connections become what tallystick takes, or are refused with what was expected."""
+"""Airflow's connections become what tallystick takes, or are refused with what was expected.
+
+One file, since each connection is told from the others by the same few fields.
+"""
 
 import json
 from pathlib import Path

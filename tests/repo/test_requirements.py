@@ -81,12 +81,15 @@ def test_an_import_that_is_not_declared_is_found_and_its_neighbours_are_not() ->
 
 UNSHIPPED = ("bench", "lab", "setup", "tests")
 """What never leaves this checkout imports what the locks are made from, or an extra brings."""
+OF_MAVEN = {"jars", "old_jars", "old_postgres"}
 OF_THIS_CHECKOUT = {*UNSHIPPED, *(file.stem for file in (ROOT / "setup").glob("*.py"))}
 
 
 def wanted_here() -> set[str]:
     """Name the packages of pyproject.toml and of every list in requirements/."""
-    lists = [file.read_text().splitlines() for file in (ROOT / "requirements").glob("*.in") if "jars" not in file.name]
+    lists = [
+        file.read_text().splitlines() for file in (ROOT / "requirements").glob("*.in") if file.stem not in OF_MAVEN
+    ]
     lines = [line.partition("#")[0].strip() for lines in lists for line in lines]
     every = [*PROJECT["dependencies"], *(line for lines in EXTRAS.values() for line in lines)]
     return names([*every, *(line for line in lines if line and not line.startswith("-r"))])

@@ -14,19 +14,15 @@ import pytest
 from sqlalchemy import Engine, select, text, update
 from sqlalchemy.exc import DatabaseError
 
-from tallystick.alerting.alert import Alert, AlertAction
+from tallystick.alerting.alert import AlertAction
 from tallystick.compensation.plan import action_id_of
-from tallystick.contract.alerts import Severity
 from tallystick.contract.contract import Contract
-from tallystick.host.terminal_user import Terminal
-from tallystick.model.cut import Sample
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemState, WriteOff, legs_item_id
 from tallystick.model.stored_run import ExpectationsOutcome
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline.run_history import read_history
-from tallystick.store.alerts.alert_store import firing_alerts, pending_alerts, record_delivery
+from tallystick.store.alerts.alert_store import firing_alerts, pending_alerts
 from tallystick.store.breaks.break_store import BreakNotFound, find_break
 from tallystick.store.breaks.write_off_store import write_off_break
 from tallystick.store.plans.claim_store import claim_actions
@@ -55,10 +51,9 @@ from tallystick.store.views.overview_store import read_overview, stakes_of_run
 from tallystick.store.views.trend_store import read_trend
 from tests import stored_books
 
-from .aged_books import date_back
+from .aged_books import ADA, alert, date_back, deliver_all, sample
 from .conftest import NOON, Books
 
-ADA = Terminal(os_user="ada", host="ops-1")
 KEPT_FROM = 5
 OLDER_THAN = NOON + timedelta(hours=KEPT_FROM)
 """The window of cut n ends at NOON and n hours, so cut 5 is the first that is not older."""
@@ -236,26 +231,6 @@ def test_a_plan_of_today_keeps_its_run(store: Engine, owned_store: Engine, books
 # --- alerts, samples, expectations
 
 
-def alert(n: int, action: AlertAction, *, name: str = BreakClass.MISSING_IN_LEDGER) -> Alert:
-    return Alert(
-        contract="payouts",
-        cut_n=n,
-        name=name,
-        action=action,
-        severity=Severity.ERROR,
-        summary=f"{name} {n}",
-        details={},
-        sinks=("desk",),
-    )
-
-
-def deliver_all(store: Engine, *, fail_first: bool = False) -> None:
-    for pending in pending_alerts(store, "payouts"):
-        if fail_first:
-            record_delivery(store, pending.alert, sink="desk", delivered=False, detail="down")
-        record_delivery(store, pending.alert, sink="desk", delivered=True, detail="")
-
-
 def test_an_incident_that_is_over_goes_and_the_newest_of_a_class_stays(
     store: Engine, owned_store: Engine, books: Books
 ) -> None:
@@ -292,12 +267,6 @@ def test_an_alert_that_a_sink_has_not_got_stays_and_so_does_all_after_it(
     assert len(before) == (0 if delivered else 3)
     assert prune_all(owned_store).gone["alerts"] == (2 if delivered else 0)
     assert pending_alerts(store, "payouts") == before
-
-
-def sample(hours: float) -> Sample:
-    part = TopicPartition(topic="billing.payouts", partition=0)
-    at = NOON + timedelta(hours=hours)
-    return Sample(at_utc=at, high_watermarks=((part, 7),), ledger_low_mark=1, ledger_high_mark=2)
 
 
 @pytest.mark.parametrize("has_open_item", [True, False])

@@ -24,11 +24,10 @@ from tallystick.store.runs.sample_store import append_sample
 from tallystick.store.schema import alert, contract_version, cut, cut_slice, item_break, open_item, sample
 from tallystick.store.schema import verdict as verdict_table
 
-from .aged_books import date_back
+from .aged_books import ADA, date_back, deliver_all
+from .aged_books import alert as alert_of
+from .aged_books import sample as sample_at
 from .conftest import NOON, Books
-from .test_store_prune import ADA, deliver_all
-from .test_store_prune import alert as alert_of
-from .test_store_prune import sample as sample_at
 
 CONTRACTS, WINDOWS, WHOLE = 50, 365, 90
 BREAKS = 5

@@ -1,1 +1,1 @@
-"""What of the past is deleted, and what stays."""
+"""Retention: deletes what is old and closed, and says what stays."""

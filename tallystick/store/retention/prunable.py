@@ -26,7 +26,10 @@ from tallystick.store.schema import (
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """Of one contract. older_than_utc: what is younger stays. kept_from_cut_n: the first cut whose run stays whole."""
+    """Bounds of one contract.
+
+    older_than_utc: what is younger stays. kept_from_cut_n: the first cut whose run stays whole.
+    """
 
     contract: str
     older_than_utc: datetime

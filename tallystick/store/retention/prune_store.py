@@ -41,8 +41,10 @@ class PruneRefused(TallystickError):
 
 @dataclass(frozen=True, kw_only=True)
 class Pruned:
-    """What goes of one contract, or would go. first_cut_n, kept_from_cut_n: half-open range of the runs that this
-    pruning takes first. gone: by kind. stays: by reason, of what is old.
+    """Counts of what goes of one contract, or would go.
+
+    first_cut_n, kept_from_cut_n: half-open range of the runs that this pruning takes first. gone: by kind. stays: by
+    reason, of what is old.
     """
 
     contract: str

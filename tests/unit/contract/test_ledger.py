@@ -60,7 +60,6 @@ class TestFields(FieldCases):
                 ({**IN_FILES, "where": "true"}, "expected no where and no receipt columns with kind parquet"),
                 ({**IN_FILES, "columns": RECEIPT}, "expected no where and no receipt columns with kind parquet"),
                 ({**IN_FILES, "amount_unit": "major"}, "expected amount_unit minor with kind parquet"),
-                ({**BY_COLUMN, "amount_unit": "major"}, "expected amount_unit minor with kind jdbc"),
                 (
                     {**BY_COLUMN, "primary_connection": "p"},
                     "expected no primary_connection with kind jdbc: only postgres",
