@@ -32,7 +32,6 @@ OTHER_TOOLS = frozenset(
         "axe-playwright-python",
         "mypy",
         "pandas-stubs",
-        "pip-audit",
         "playwright",
         "ruff",
         "types-psutil",
@@ -40,7 +39,21 @@ OTHER_TOOLS = frozenset(
     }
 )
 """Of dev.in, what these tests do not import."""
-LEFT_OUT: dict[str, dict[str, str]] = {"newest": {}, "oldest": {}}
+_LIBPQ = "the libpq of psycopg 3.2.1 is 16, which knows no such parameter, and refuses it itself"
+_ADDRESSES = "tests/unit/connections/test_postgres_address.py::"
+LEFT_OUT: dict[str, dict[str, str]] = {
+    "newest": {},
+    "oldest": {
+        "tests/unit/text/test_plain.py::test_no_such_character_reaches_a_terminal_or_a_pipe[print_as_a_cell]": (
+            "rich below 15 takes some characters for wider, and cuts the end of a cell with thousands of them"
+        ),
+        f"{_ADDRESSES}test_a_parameter_is_told_in_the_drivers_words[sslmode=require&sslnegotiation=direct-expected7]": (
+            _LIBPQ
+        ),
+        f"{_ADDRESSES}test_what_the_driver_cannot_be_told_is_refused_by_its_name_and_without_its_value"
+        "[scram_client_key=s3cret-scram_client_key ]": _LIBPQ,
+    },
+}
 """End of the ranges: test that cannot pass there, and why."""
 
 
@@ -90,6 +103,7 @@ def install(end: End) -> None:
     source, tools = end.folder / "source", end.folder / "tools.in"
     shutil.rmtree(end.folder, ignore_errors=True)
     shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(".*", "build", "*.egg-info", "__pycache__", "*.so"))
+    shutil.copytree(ROOT / ".ci", source / ".ci")
     (source / ".jars").symlink_to(ROOT / ".jars")
     tools.write_text("\n".join(of_the_tests((ROOT / "requirements" / "dev.in").read_text())) + "\n")
     versions, beside = end.folder / "versions.txt", end.folder / "tools.txt"
@@ -101,6 +115,8 @@ def install(end: End) -> None:
     into = ("pip", "install", "--python", str(end.interpreter))
     uv(*into, "-r", str(versions), "-r", str(beside))
     uv(*into, "--no-deps", "--editable", str(source))
+    for left in source.glob("*.egg-info"):  # of the build; who runs in this folder would find the package twice
+        shutil.rmtree(left)
 
 
 def of_the_tests(listed: str) -> list[str]:
