@@ -23,7 +23,8 @@ LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 """Minor units that are compared."""
 _NUMBER = re.compile(r"[ \t\n\v\f\r]*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?[ \t\n\v\f\r]*")
 """A number in text as Spark casts it; Python would take `_` between digits, and every kind of space, too."""
-_LONG_DIGITS = 19
+_LONG_DIGITS, _DECIMAL_DIGITS = 19, 38
+"""Digits of a long, and of Spark's widest decimal: a zero of a larger exponent is no number there."""
 
 
 class Compared(NamedTuple):
@@ -65,7 +66,7 @@ def whole_minor(amount: Any, *, digits: int = 0) -> int | None:
     """
     written = "" if amount is None else str(amount)
     number = Decimal(written) if _NUMBER.fullmatch(written) else None
-    if number is None or number.adjusted() > _LONG_DIGITS:
+    if number is None or number.adjusted() > (_LONG_DIGITS if number else _DECIMAL_DIGITS - 1):
         return None
     sign, figures, exponent = number.as_tuple()
     minor = Decimal((sign, figures, int(exponent) + digits))  # no arithmetic, which would round to 28 figures
