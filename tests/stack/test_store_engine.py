@@ -12,6 +12,7 @@ from sqlalchemy.exc import OperationalError
 
 from lab.servers.ports import free_port
 from lab.servers.postgres import STORE_OWNER, STORE_ROLE
+from lab.servers.process import wait_until
 from lab.servers.stack import LabStack
 from tallystick.connections.connections import ConnectionNotGiven
 from tallystick.store.downgrade_refused import DowngradeRefused
@@ -149,6 +150,17 @@ def test_a_store_that_was_pruned_does_not_go_back(owned_store: Engine) -> None:
     with owned_store.connect() as connection:
         assert connection.scalar(text("select count(*) from tallystick.prune_mark")) == 1
         assert connection.scalar(text("select version_num from tallystick.alembic_version")) == REVISION
+
+
+def test_a_downgrade_waits_for_a_pruning_that_has_begun_and_is_refused_then(owned_store: Engine) -> None:
+    waits = text("select count(*) from pg_locks where not granted and relation = 'tallystick.prune_mark'::regclass")
+    with ThreadPoolExecutor(1) as beside, owned_store.connect() as pruning, owned_store.connect() as other:
+        pruning.execute(text("insert into tallystick.prune_mark values ('payouts', 3, now())"))
+        going_back = beside.submit(downgrade, owned_store)
+        wait_until(lambda: bool(other.scalar(waits)), what="a downgrade that waits", deadline_seconds=30)
+        pruning.commit()
+        with pytest.raises(DowngradeRefused, match=r"the store was pruned \(payouts\)"):
+            going_back.result(timeout=30)
 
 
 def test_only_the_owner_takes_a_migration_back_and_only_what_this_version_made(

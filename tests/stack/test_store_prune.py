@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, select, text, update
+from sqlalchemy import Engine, event, select, text, update
 from sqlalchemy.exc import DatabaseError
 
 from tallystick.alerting.alert import AlertAction
@@ -371,6 +371,20 @@ def test_a_pruned_run_is_refused_whole_and_its_head_and_sums_stay(
     assert list_runs(store, "payouts", limit=10) == listed
     with pytest.raises(BreakNotFound, match="it may have been pruned"):
         find_break(store, str(found.break_id))
+
+
+def test_a_run_whose_rows_go_while_it_is_read_is_refused_too(store: Engine, owned_store: Engine, books: Books) -> None:
+    many(store, owned_store, books)
+
+    def prune_first(*asked: Any) -> None:
+        if "FROM tallystick.item_break" in asked[2]:
+            prune_all(owned_store)
+
+    assert read_run(store, "payouts", 1) is not None
+    event.listen(store, "before_cursor_execute", prune_first)
+    with pytest.raises(RunPruned, match="payouts/1"):
+        read_run(store, "payouts", 1)
+    assert read_run(store, "payouts", KEPT_FROM) is not None
 
 
 def test_a_dry_run_counts_the_same_and_changes_nothing(store: Engine, owned_store: Engine) -> None:

@@ -119,9 +119,10 @@ def read_run(engine: Engine, contract_name: str, n: int) -> StoredRun | None:
         verdict = connection.execute(verdict_of_cut).first()
         if verdict is None:
             return None
-        refuse_pruned(connection, contract_name, n)
         cut = connection.execute(select(cut_table).where(*_is_cut(contract_name, n))).one()
-        return _stored_run(connection, cut, verdict)
+        run = _stored_run(connection, cut, verdict)
+        refuse_pruned(connection, contract_name, n)  # last: a mark stands before the first row goes
+        return run
 
 
 def read_run_head(engine: Engine, contract_name: str, n: int) -> StoredRun | None:

@@ -56,7 +56,11 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Raises DowngradeRefused where something was pruned: nobody could tell any more which runs are not whole."""
+    """Raises DowngradeRefused where something was pruned: nobody could tell any more which runs are not whole.
+
+    A pruning that is about to leave its mark is waited for.
+    """
+    op.execute("lock table tallystick.prune_mark in access exclusive mode")
     pruned = op.get_bind().exec_driver_sql("select contract from tallystick.prune_mark order by 1 limit 1").scalar()
     if pruned is not None:
         raise DowngradeRefused(
