@@ -15,7 +15,7 @@ from psycopg.rows import class_row
 from tallystick.ledger import postgres_sql
 from tallystick.ledger.postgres_table import LedgerIsStandby
 from tallystick.ledger.protocol import HorizonHolder, LedgerRefused, LedgerUnreachable
-from tallystick.model.cut import LedgerSnapshot, is_failed_over
+from tallystick.model.cut import LedgerSnapshot
 
 WAIT_SECONDS = 30.0
 """How long one that has fallen behind is waited for; the task's retry goes on after that."""
@@ -85,12 +85,12 @@ def read_standby_snapshot(standby: psycopg.Connection, primary: psycopg.Connecti
 def reach(standby: psycopg.Connection, primary: psycopg.Connection, newest: LedgerSnapshot | None) -> None:
     """Return once the standby shows at least what the newest cut has seen; in this session it never shows less again.
 
-    A standby that starts again, or another one behind the same name, may be further back. newest: of the newest cut;
-    None before the first. Where the primary itself has fallen back behind it, that is for the run to tell
-    (`ledger_ids_reused`). Raises StandbyBehind.
+    A standby that starts again, or another one behind the same name, may be further back, and behind a new primary as
+    well. newest: of the newest cut; None before the first. Where the primary itself has fallen back behind it, that is
+    for the run to tell (`ledger_ids_reused`). Raises StandbyBehind.
     """
     now = read_standby_snapshot(standby, primary)
-    if newest is None or is_failed_over(newest, now):
+    if newest is None or newest.system_identifier != now.system_identifier:
         return
     if _read_primary(primary).log_position >= newest.log_position:
         _wait_replayed(standby, newest.lsn)

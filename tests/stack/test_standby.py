@@ -250,6 +250,9 @@ def test_a_standby_that_is_further_back_than_the_newest_cut_is_waited_for_and_th
         with pytest.raises(StandbyBehind, match=r"has not replayed up to .* which a cut has seen already") as raised:
             reach(standby, primary, seen)
         assert raised.value.retryable
+        with pytest.raises(StandbyBehind, match="has not replayed up to"):
+            reach(standby, primary, replace(seen, timeline=seen.timeline - 1))  # of the primary before a failover
+        reach(standby, primary, replace(seen, system_identifier="another", lsn="FFFFFFFF/0"))
     monkeypatch.setattr(postgres_standby, "WAIT_SECONDS", 30.0)
     reach(standby, primary, seen)
     reach(standby, primary, None)
