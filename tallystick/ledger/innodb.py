@@ -25,7 +25,11 @@ _COLUMN = text(
     "JOIN information_schema.tables t USING (table_schema, table_name) "
     "WHERE c.table_schema = :schema AND c.table_name = :name AND c.column_name = :column"
 )
-_SERVER = text("SELECT @@server_uid, @@read_only OR @@wsrep_on")
+_SERVER = text(
+    "SELECT @@server_uid, @@read_only OR @@wsrep_on OR (SELECT variable_value > 0 "
+    "FROM information_schema.global_status WHERE variable_name = 'SLAVES_RUNNING')"
+)
+"""A replica writes too unless it is told not to: read_only is off by default."""
 _HOLDER = text(
     "SELECT t.trx_mysql_thread_id, p.user, p.db FROM information_schema.innodb_trx t "
     "LEFT JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id WHERE t.trx_id = :horizon"

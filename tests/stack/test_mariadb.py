@@ -548,6 +548,18 @@ def test_a_statement_that_looks_like_a_snapshot_is_not_believed(entries: Entries
         assert there.read_snapshot().low_mark == before.low_mark
 
 
+def test_a_server_that_applies_what_another_one_wrote_is_refused_though_it_takes_writes(entries: Entries) -> None:
+    with entries.opened() as there, entries.connect() as admin:
+        run(admin, "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = 1", "START SLAVE SQL_THREAD")
+        try:
+            insert(admin, "its own")
+            with pytest.raises(LedgerRefused, match="a replica or a node of a cluster"):
+                there.read_snapshot()
+        finally:
+            run(admin, "STOP SLAVE", "RESET SLAVE ALL")
+        assert there.read_snapshot().low_mark > entries.ends[-1]
+
+
 def is_refused(there: JdbcLedger) -> bool:
     try:
         there.read_snapshot()
