@@ -4,8 +4,10 @@ from typing import Any
 
 from sqlalchemy import types
 
-_EXACT_BY_NAME = ("MONEY", "SMALLMONEY")
-"""SQL Server's, of four decimals; its dialect calls them no numbers."""
+_EXACT_BY_NAME = (("mssql", "MONEY"), ("mssql", "SMALLMONEY"))
+"""Database and type: of four decimals; the dialect calls them no numbers. PostgreSQL's MONEY is said with a sign of its
+locale, such as $1,234.50.
+"""
 
 _MOMENTS_BY_NAME = ("TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "TIMESTAMP_TZ")
 """Snowflake's; its dialect calls them no timestamps."""
@@ -57,7 +59,7 @@ def is_exact_number(column_type: types.TypeEngine[Any], *, dialect: str) -> bool
         return False
     if dialect == "sqlite":
         return isinstance(inner, types.Integer)
-    return isinstance(inner, types.Numeric | types.Integer) or _name_of(inner) in _EXACT_BY_NAME
+    return isinstance(inner, types.Numeric | types.Integer) or (dialect, _name_of(inner)) in _EXACT_BY_NAME
 
 
 def _decorated(column_type: types.TypeEngine[Any]) -> types.TypeEngine[Any]:

@@ -35,6 +35,7 @@ from tests.unit.builders import NOON, ledger_slice_of
         ("mssql", mssql.REAL(), False),
         ("postgresql", postgresql.NUMERIC(), True),
         ("postgresql", postgresql.DOUBLE_PRECISION(), False),
+        ("postgresql", postgresql.MONEY(), False),
         ("sqlite", types.Integer(), True),
         ("sqlite", types.DECIMAL(18, 2), False),
     ],
