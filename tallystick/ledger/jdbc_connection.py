@@ -53,6 +53,7 @@ def jdbc_settings(text: str) -> JdbcSettings:
     if backend in MYSQL_FAMILY:
         jdbc_url = jdbc_url or _of_mysql(url)
         _refuse_names_as_texts(jdbc_url)
+        jdbc_url = _as_python_asks(jdbc_url)
     if jdbc_url:
         _refuse_tls_unsaid(url, jdbc_url)
     elif backend == "postgresql":
@@ -87,11 +88,33 @@ _READ_ONLY = {
 
 
 def _of_mysql(url: URL) -> str:
-    """Return the address for MariaDB's driver. Its sessions are in UTC, which a TIMESTAMP is turned into there."""
-    return (
-        f"{_QUOTED_RIGHT}//{url.host or '127.0.0.1'}:{url.port or 3306}/{url.database or ''}"
-        "?permitMysqlScheme&tinyInt1isBit=false&sessionVariables=time_zone='+00:00'"
-    )
+    """Return the address for MariaDB's driver."""
+    return f"{_QUOTED_RIGHT}//{url.host or '127.0.0.1'}:{url.port or 3306}/{url.database or ''}?permitMysqlScheme"
+
+
+_IN_UTC = "time_zone='+00:00'"
+_ZONE = re.compile("time_?zone='?([^&',]*)", re.IGNORECASE)
+
+
+def _as_python_asks(jdbc_url: str) -> str:
+    """Return the address with sessions in UTC, which the server turns a TIMESTAMP into, and with numbers of tinyint(1).
+
+    In another zone Spark would read the rows of other moments than Python asks for. Raises ConnectionNotGiven.
+    """
+    if not {"+00:00", "UTC"}.issuperset(_ZONE.findall(jdbc_url)):
+        raise ConnectionNotGiven(
+            "a ledger's connection of kind jdbc to MariaDB or MySQL: its jdbc_url names another time zone; expected "
+            f"sessionVariables={_IN_UTC}, or none: the sessions are in UTC"
+        )
+    address, _, asked = jdbc_url.partition("?")
+    options = [one for one in asked.split("&") if one]
+    if not any(one.startswith("tinyInt1isBit=") for one in options):
+        options.append("tinyInt1isBit=false")
+    if _IN_UTC in asked:
+        return f"{address}?{'&'.join(options)}"
+    if not any(one.startswith("sessionVariables=") for one in options):
+        return f"{address}?{'&'.join([*options, f'sessionVariables={_IN_UTC}'])}"
+    return f"{address}?{'&'.join(options)}".replace("sessionVariables=", f"sessionVariables={_IN_UTC},")
 
 
 _QUOTED_RIGHT = "jdbc:mysql:"

@@ -90,13 +90,13 @@ def test_a_ledger_behind_jdbc_is_given_by_its_extra_or_is_a_postgres_connection(
     assert read_connections(JDBC).ledger_dsn == read_connections(PAYMENTS).ledger_dsn
     extra = {
         "url": "mysql+pymysql://db/ledger",
-        "jdbc_url": "jdbc:mysql://db/ledger",
+        "jdbc_url": "jdbc:mysql://db/ledger?tinyInt1isBit=false&sessionVariables=time_zone='+00:00'",
         "driver": "com.mysql.jdbc.Driver",
     }
     given = {"conn_type": "mysql", "login": "reader", "password": "hunter/2", "extra": extra}
     monkeypatch.setenv("AIRFLOW_CONN_LEDGER_BILLING", json.dumps(given))
     settings = jdbc_settings(read_connections(JDBC).ledger_dsn)
-    assert (settings.url.drivername, settings.jdbc_url) == ("mysql+pymysql", "jdbc:mysql://db/ledger")
+    assert (settings.url.drivername, settings.jdbc_url) == ("mysql+pymysql", extra["jdbc_url"])
     assert (settings.for_spark["user"], settings.for_spark["password"]) == ("reader", "hunter/2")
 
 

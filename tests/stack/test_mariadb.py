@@ -270,6 +270,27 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(
         there.connection.exec_driver_sql("DELETE FROM posting")  # type: ignore[attr-defined]
 
 
+def test_moments_are_read_in_utc_by_a_jdbc_url_of_ones_own_too(
+    mariadb: MariadbBooks, server: MariadbServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = mariadb.books.contract.ledger.table.split(".")[0]
+    url = server.url(READER, name).replace(*_PASSWORD_IN_A_URL)
+    own = {"url": url, "jdbc_url": f"jdbc:mysql://127.0.0.1:{server.port}/{name}?permitMysqlScheme"}
+    monkeypatch.setenv(environment_variable(MARIADB), json.dumps(own))
+    mariadb.execute("ALTER TABLE posting ADD COLUMN made_at timestamp(6) NOT NULL DEFAULT current_timestamp(6)")
+    books = with_ledger(mariadb.books, order_by="made_at")
+    books.take_cut()
+    mariadb.execute("SET GLOBAL time_zone = '+02:00'")
+    try:
+        mariadb.post(payment("a"))
+        books.produce(payment("a"))
+        run = books.next_run()
+    finally:
+        mariadb.execute("SET GLOBAL time_zone = 'SYSTEM'")
+    assert (run.result.verdict, kinds(run), doubts(run)) == (Verdict.MATCHED, [], [])
+    assert run.result.figures.ledger_rows == 1
+
+
 # InnoDB's horizon.
 
 _ENTRY = """

@@ -52,7 +52,41 @@ def test_an_address_for_which_spark_reads_names_as_values_is_refused() -> None:
     with pytest.raises(ConnectionNotGiven, match="expected a jdbc_url that begins with jdbc:mysql:") as refused:
         jdbc_settings(given % "mariadb")
     assert "secret" not in str(refused.value)
-    assert jdbc_settings(given % "mysql").jdbc_url == "jdbc:mysql://db/b"
+    assert jdbc_settings(given % "mysql").jdbc_url.startswith("jdbc:mysql://db/b?")
+
+
+@pytest.mark.parametrize(
+    ("given", "completed"),
+    [
+        ("", "?tinyInt1isBit=false&sessionVariables=time_zone='+00:00'"),
+        ("?sslMode=trust", "?sslMode=trust&tinyInt1isBit=false&sessionVariables=time_zone='+00:00'"),
+        (
+            "?connectionTimeZone=UTC&forceConnectionTimeZoneToSession=true&tinyInt1isBit=false",
+            "?connectionTimeZone=UTC&forceConnectionTimeZoneToSession=true&tinyInt1isBit=false"
+            "&sessionVariables=time_zone='+00:00'",
+        ),
+        ("?tinyInt1isBit=true", "?tinyInt1isBit=true&sessionVariables=time_zone='+00:00'"),
+        (
+            "?tinyInt1isBit=false&sessionVariables=sql_mode='ANSI'",
+            "?tinyInt1isBit=false&sessionVariables=time_zone='+00:00',sql_mode='ANSI'",
+        ),
+        ("?tinyInt1isBit=false&sessionVariables=time_zone='+00:00'",) * 2,
+    ],
+)
+def test_an_own_address_of_mariadb_is_completed_by_what_python_asks_for(given: str, completed: str) -> None:
+    text = '{"url": "mysql://r:secret@db/b", "jdbc_url": "jdbc:mysql://db/b%s"}'
+    assert jdbc_settings(text % given).jdbc_url == f"jdbc:mysql://db/b{completed}"
+
+
+@pytest.mark.parametrize(
+    "named", ["timezone=Europe/Berlin", "sessionVariables=time_zone='+02:00'", "connectionTimeZone=LOCAL"]
+)
+def test_an_own_address_of_mariadb_in_another_zone_is_refused(named: str) -> None:
+    text = '{"url": "mysql://r:secret@db/b", "jdbc_url": "jdbc:mysql://db/b?%s"}'
+    with pytest.raises(
+        ConnectionNotGiven, match=r"names another time zone; expected sessionVariables=time_zone='\+00:00'"
+    ):
+        jdbc_settings(text % named)
 
 
 def test_tls_that_only_the_python_side_asks_for_is_refused_for_mariadb_too() -> None:
@@ -60,4 +94,4 @@ def test_tls_that_only_the_python_side_asks_for_is_refused_for_mariadb_too() -> 
     with pytest.raises(ConnectionNotGiven, match=r"asks for TLS \(ssl_ca\)"):
         jdbc_settings(url)
     given = '{"url": "%s", "jdbc_url": "jdbc:mysql://db/b?permitMysqlScheme&sslMode=verify-full"}'
-    assert jdbc_settings(given % url).jdbc_url.endswith("sslMode=verify-full")
+    assert "&sslMode=verify-full&" in jdbc_settings(given % url).jdbc_url
