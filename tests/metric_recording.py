@@ -50,7 +50,7 @@ def moments(books: LiveBooks) -> Iterator[tuple[str, str]]:
 
     books.produce(*LOST)
     books.next_run()
-    sinks = sinks_from_environment(books.contract, artifacts_folder=Path(), environment={})
+    sinks = sinks_from_environment(books.contract, artifacts=Path(), environment={})
     with pytest.raises(DeliveryFailed):
         deliver_pending(books.store, books.contract.name, sinks)
     yield "broken", _said(books, datetime.now(UTC))

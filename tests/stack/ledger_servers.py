@@ -1,5 +1,6 @@
 """A ledger's server of another version than the stack's own."""
 
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -36,7 +37,7 @@ def versioned(stack: LabStack, request: pytest.FixtureRequest) -> Iterator[LabSt
 @contextmanager
 def with_ledger_of(stack: LabStack, version: int) -> Iterator[LabStack]:
     """The same stack with a running ledger of that major version, which is gone at the end."""
-    folder = Path(stack.folder) / f"ledger-{version}"
+    folder = Path(stack.folder) / f"ledger-{version}-{uuid.uuid4().hex[:8]}"
     server = PostgresServer(folder, fsync=True, binaries=binaries_of(version))
     try:
         server.initialise()

@@ -14,6 +14,7 @@ from psycopg import Connection
 from psycopg.rows import class_row
 from pyspark.sql import DataFrame
 
+from lab.servers.stack import LabStack
 from tallystick.contract.ledger import LedgerSection
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.fetch import Fetch
@@ -253,18 +254,30 @@ SABOTAGE = (
     Sabotage(
         mark_below_open_writers,
         test_ledger_horizon.test_the_mark_lies_above_an_open_writer_even_if_none_has_ended_after_it,
-        ("table",),
+        ("table", "versioned"),
     ),
     Sabotage(
         horizon_not_flushed,
         test_ledger_crash.test_a_crash_right_after_a_horizon_was_read_takes_none_of_its_ids_back,
-        ("stack",),
+        ("versioned", "waits"),
     ),
     Sabotage(
         expiry_forgotten,
         test_bad_input.test_events_that_expired_before_any_cut_are_a_doubt_and_their_rows_no_phantoms,
     ),
 )
+
+
+@pytest.fixture
+def versioned(stack: LabStack) -> LabStack:
+    """Of the versions of a ledger that an aimed test is tried on: the newest."""
+    return stack
+
+
+@pytest.fixture
+def waits() -> str:
+    """Whether commits of the ledger's reader wait for the disk."""
+    return "on"
 
 
 @pytest.fixture(params=SABOTAGE, ids=lambda one: one.breaks.__name__)
