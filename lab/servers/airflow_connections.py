@@ -109,6 +109,8 @@ def _fields(kind: str, text: str) -> AirflowConnection:
             return {"conn_type": "generic", "extra": _json(text) if text.startswith("{") else {"url": text}}
         case "parquet":
             return {"conn_type": "generic", "extra": {"url": text}}
+        case "iceberg":
+            return {"conn_type": "generic", "extra": _json(text)}
     given = _json(text) if text.startswith("{") else {"address": text}
     address, login, secret = (given.pop(name, "") for name in ("address", "login", "secret"))
     account = {"login": login, "password": secret}

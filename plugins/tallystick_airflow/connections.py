@@ -96,6 +96,8 @@ def _ledger_address(ledger: LedgerSection) -> str:
             return jdbc_address(connection)
         case "parquet":
             return folder_address(connection)
+        case "iceberg":
+            return catalog_address(connection)
         case "topic":
             return json.dumps(dict(kafka_settings(connection).settings))
 
@@ -250,6 +252,29 @@ def folder_address(connection: Connection) -> str:
             f'connection {connection.conn_id}: expected a folder in its extra, such as {{"url": "s3://bucket/ledger"}}'
         )
     return url
+
+
+def catalog_address(connection: Connection) -> str:
+    """Write the properties of an Iceberg catalog, the extra of a connection, as JSON. Raises ConnectionRefused.
+
+    The password, where there is one, is the property `credential`, as REST catalogs take it: `login:password`.
+    """
+    properties = _strings(given(connection.extra_dejson))
+    if connection.password:
+        properties["credential"] = ":".join(filter(None, (connection.login, connection.password)))
+    if not properties:
+        raise ConnectionRefused(
+            f"connection {connection.conn_id}: expected the properties of an Iceberg catalog in its extra, such as "
+            '{"type": "rest", "uri": "https://catalog.example", "warehouse": "lake"}'
+        )
+    for name, value in properties.items():
+        if any(word in name for word in _OPENS_A_CATALOG):
+            mask_secret(value)
+    return json.dumps(properties)
+
+
+_OPENS_A_CATALOG = ("uri", "credential", "token", "secret", "password", "key")
+"""Parts of the names of properties that may hold a secret; others, such as `type`, are words of any log."""
 
 
 def kafka_settings(connection: Connection) -> KafkaSettings:

@@ -47,6 +47,7 @@ _LEDGER: dict[str, Any] = {
         "url": {
             "label": "Address of another database, or a folder",
             "description": "kind jdbc: an SQLAlchemy URL without user and password. kind parquet: a path or URI. "
+            "kind iceberg: beside type and warehouse, the address of the catalog is `uri`. "
             "Empty for PostgreSQL, which has host and database above",
             "schema": _TEXT,
         },

@@ -48,20 +48,21 @@ class LedgerColumns(ContractPart):
 class LedgerSection(ContractPart):
     """The source of truth."""
 
-    kind: Literal["postgres", "jdbc", "parquet", "topic"] = "postgres"
+    kind: Literal["postgres", "jdbc", "parquet", "iceberg", "topic"] = "postgres"
     """postgres: a base table in PostgreSQL, read by its transactions' horizon. jdbc: a table of any database, read by a
-    column that grows, with an overlap. parquet: a folder of files, each read once, by path and modification. topic:
-    with direction topic_to_topic, the topics that a service consumes and transforms."""
+    column that grows, with an overlap. parquet: a folder of files, each read once, by path and modification. iceberg:
+    a table of Apache Iceberg that a sink appends to, read by its snapshots. topic: with direction topic_to_topic, the
+    topics that a service consumes and transforms."""
     connection: Name
     """Id of the Airflow connection: type postgres; jdbc with an SQLAlchemy URL in its extra; parquet with a folder's
-    address there; kafka for topic. Reading is enough."""
+    address there, iceberg with its catalog's properties; kafka for topic. Reading is enough."""
     primary_connection: Name | None = None
     """postgres only, where connection leads to a standby: id of a connection to its primary. Rows are read on the
     standby, as far as it has replayed; its primary is asked how far a window reaches, and needs no right to the table.
     Without it a standby is refused."""
     table: Annotated[TableName, Field(validate_default=True)] = ""
-    """schema.table. Not for kind topic. In SQLite main.table, of parquet the folder schema/table; kind postgres refuses
-    a view, which has no transaction ids, when the cut is made."""
+    """schema.table. Not for kind topic. In SQLite main.table, of parquet the folder schema/table, of iceberg
+    namespace.table; kind postgres refuses a view, which has no transaction ids, when the cut is made."""
     order_by: ColumnName | None = None
     """jdbc only: the column that grows, an integer or a timestamp that each row gets once; in UTC where it has no
     zone."""
@@ -160,25 +161,32 @@ class LedgerSection(ContractPart):
                 raise ValueError(f"expected no {field} with kind {self.kind}: only {kind} is read by it")
             if not stated and self.kind == kind and not (self.by_innodb and field == "overlap"):
                 raise ValueError(f"expected {field} with kind {kind}: {why}")
-        if self.kind == "parquet" and (self.where or self.columns.receipt_offset):
+        if self.in_files and (self.where or self.columns.receipt_offset):
             raise ValueError(
-                "expected no where and no receipt columns with kind parquet: its files hold only the postings that "
-                "pair, and are not changed"
+                f"expected no where and no receipt columns with kind {self.kind}: its files hold only the postings "
+                "that pair, and are not changed"
             )
         if self.kind != "postgres" and (self.columns.reverses or self.columns.action_id):
             raise ValueError(
                 f"expected no columns reverses and action_id with kind {self.kind}: only postgres has them"
             )
-        if self.kind in ("jdbc", "parquet") and self.slice_by != "xmin":
+        if self.kind in ("jdbc", "parquet", "iceberg") and self.slice_by != "xmin":
             raise ValueError(f"expected no slice_by with kind {self.kind}: only postgres slices by transaction id")
-        if self.kind == "parquet" and self.amount_unit != "minor":
-            raise ValueError("expected amount_unit minor with kind parquet: major units are read from databases only")
+        if self.in_files and self.amount_unit != "minor":
+            raise ValueError(
+                f"expected amount_unit minor with kind {self.kind}: major units are read from databases only"
+            )
         return self
 
     @property
     def place(self) -> str:
         """Return in a word what is read there."""
         return self.table or ", ".join(self.topics)
+
+    @property
+    def in_files(self) -> bool:
+        """Return whether its rows are in files, which no database reads."""
+        return self.kind in ("parquet", "iceberg")
 
     @property
     def by_xmin(self) -> bool:
@@ -218,6 +226,7 @@ class LedgerSection(ContractPart):
             if self.by_innodb
             else f"by the column {self.order_by} with an overlap of {self.overlap}: weaker than a horizon",
             "parquet": f"by manifest of files left alone for {self.quiet_seconds} s: weaker than a horizon",
+            "iceberg": "by snapshots of the table: strong for rows that are only appended",
             "topic": f"by LSO, with an index of the keys of {self.index_windows} windows: strong within them",
         }[self.kind]
 
@@ -228,6 +237,7 @@ class LedgerSection(ContractPart):
             "postgres": "transaction ids",
             "jdbc": "transaction ids" if self.by_innodb else f"values of {self.order_by}",
             "parquet": "milliseconds of modification time",
+            "iceberg": "sequence numbers of snapshots",
             "topic": "offsets",
         }[self.kind]
 

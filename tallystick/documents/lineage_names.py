@@ -11,6 +11,7 @@ from sqlalchemy import URL, make_url
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.connections.postgres_address import first_server
 from tallystick.contract.contract import Contract
+from tallystick.ledger.iceberg.catalog import catalog_properties
 from tallystick.ledger.input_topics import input_kafka
 from tallystick.ledger.jdbc_connection import jdbc_settings
 from tallystick.store.schema import item_break, verdict
@@ -48,6 +49,8 @@ def ledger_side(contract: Contract, connections: Connections) -> tuple[DatasetNa
             return _tables(jdbc_settings(address).url, [ledger.table])
         case "parquet":
             return (_folder(address, ledger.table),)
+        case "iceberg":
+            return _iceberg(address, ledger.table)
         case "topic":
             return _topics(input_kafka(contract, connections), contract.input_topics)
 
@@ -62,6 +65,12 @@ def _topics(kafka: KafkaSettings, topics: Iterable[str]) -> tuple[DatasetName, .
     server = kafka.bootstrap_servers.split(",")[0].strip().rpartition("://")[2]
     place = server if server.rpartition("]")[2].count(":") else f"{server}:9092"
     return tuple(DatasetName(f"kafka://{place}", topic) for topic in topics)
+
+
+def _iceberg(address: str, table: str) -> tuple[DatasetName, ...]:
+    """Return the table below its warehouse; nothing where the catalog alone knows that."""
+    warehouse = catalog_properties(address).get("warehouse", "")
+    return (_folder(warehouse, table),) if "/" in warehouse else ()
 
 
 def _tables(url: URL, tables: Iterable[str]) -> tuple[DatasetName, ...]:

@@ -16,6 +16,7 @@ EXTRA_OF = {
     "great_expectations": "gx",
     "opentelemetry": "otel",
     "prometheus_client": "otel",
+    "pyiceberg": "iceberg",
     "pymysql": "mysql",
     "pyspark": "spark",
 }

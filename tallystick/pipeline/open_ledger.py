@@ -63,6 +63,16 @@ def open_ledger_of(engine: Engine, contract: Contract, connections: Connections)
                 stored_slices=partial(read_ledger_slices, engine, contract.name),
                 now=now,
             )
+        case "iceberg":
+            from tallystick.ledger.iceberg.iceberg_ledger import (
+                open_iceberg_ledger,  # pyiceberg: for tables of Iceberg alone
+            )
+
+            yield open_iceberg_ledger(
+                connections.ledger_dsn,
+                contract.ledger,
+                stored_slices=partial(read_ledger_slices, engine, contract.name),
+            )
         case "topic":
             with open_input_topics(contract, connections) as topics:
                 yield topics

@@ -74,6 +74,16 @@ def slice_guarantee(contract: Contract, figures: RunFigures) -> str:
             "and modification, and what was added to it is in no cut. A file that went before any cut took it, and "
             "one that was rewritten with the same size and time, are not seen."
         )
+    if contract.ledger.kind == "iceberg":
+        return (
+            "By snapshots of the table: a snapshot is in sight when it is committed, and its rows belong to the cut "
+            "that ends behind it, whatever order they were written in. It rests on a table that is only appended to. A "
+            "compaction moves rows to other files and changes nothing here. A snapshot that deletes or overwrites, one "
+            "that was expired before a cut had read it, and one that was rolled back are said in words, and leave "
+            "the run inconclusive: which rows they held or took is not told. How rows were changed by hand inside data "
+            "files is not seen. A row older than the oldest snapshot that the table keeps has no place, so a second "
+            "copy of it may be a doubt where it would be a break."
+        )
     standby = _ON_STANDBY if contract.ledger.primary_connection else ""
     if contract.ledger.slice_by == "written_xid":
         return f"{_by_written_xid(contract)}{standby}"

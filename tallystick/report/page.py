@@ -148,6 +148,7 @@ def _ledger_unit(contract: Contract) -> str:
         "postgres": "in database transaction ids",
         "jdbc": f"in values of {contract.ledger.order_by}; a timestamp as microseconds since 1970",
         "parquet": "in milliseconds since 1970",
+        "iceberg": "in sequence numbers of snapshots",
         "topic": "input topics, whose slices are in the table above",
     }[contract.ledger.kind]
 

@@ -291,6 +291,17 @@ def give(monkeypatch: pytest.MonkeyPatch, contract: Contract, texts: dict[str, s
         monkeypatch.setenv(airflow_variable(connection_id), value if isinstance(value, str) else json.dumps(value))
 
 
+def test_an_iceberg_catalog_is_given_by_its_properties_and_refused_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    contract = PAYMENTS.model_copy(update={"ledger": PAYMENTS.ledger.model_copy(update={"kind": "iceberg"})})
+    given = {"conn_type": "generic", "login": "tally", "password": "hunter/2", "extra": {"type": "rest", "uri": "u"}}
+    monkeypatch.setenv("AIRFLOW_CONN_LEDGER_BILLING", json.dumps(given))
+    read = json.loads(read_connections(contract).ledger_dsn)
+    assert read == {"type": "rest", "uri": "u", "credential": "tally:hunter/2"}
+    monkeypatch.setenv("AIRFLOW_CONN_LEDGER_BILLING", '{"conn_type": "generic"}')
+    with pytest.raises(ConnectionRefused, match="expected the properties of an Iceberg catalog in its extra"):
+        read_connections(contract)
+
+
 KAFKA_TEXT = json.dumps({"bootstrap.servers": "b:1", "security.protocol": "SSL", "ssl.ca.location": "/ca.pem"})
 
 
@@ -300,6 +311,7 @@ KAFKA_TEXT = json.dumps({"bootstrap.servers": "b:1", "security.protocol": "SSL",
         ({}, "postgresql://reader:p%2Fw%40@db:5433/books?sslmode=verify-full&sslrootcert=%2Fca.pem"),
         ({}, "postgresql://reader:pw@db:5432/books"),
         ({"kind": "parquet", "quiet_seconds": 60}, "/srv/ledger"),
+        ({"kind": "iceberg"}, '{"type": "sql", "uri": "sqlite:///lake.db"}'),
     ],
 )
 def test_airflow_gets_from_make_up_what_the_command_line_reads(

@@ -34,7 +34,7 @@ def ledger_rewritten(
     manual, system columns: xmin is the transaction that wrote this version of the row. Read by a column that grows, a
     row that comes later than the overlap allows shows here too.
     """
-    yield from _changed_files(cut, cluster)
+    yield from _changed_snapshots(contract, cut, cluster)
     yield from _rows_out_of_place(contract, looked_up)
     yield from _newest_went(contract, cut)
     now, expected = looked_up.older_rows, earlier.older_rows_expected
@@ -62,6 +62,22 @@ def _rows_out_of_place(contract: Contract, looked_up: LookedUp) -> Iterator[Doub
             doubt=Doubt.LEDGER_REWRITTEN,
             sentence=f"ledger: {'. '.join(said)}.",
             details={"places": [{**vars(one), "row_ids": list(one.row_ids)} for one in places]},
+        )
+
+
+def _changed_snapshots(contract: Contract, cut: Cut, cluster: ClusterState) -> Iterator[DoubtFound]:
+    """Say which snapshots of an Iceberg table did more than append, or went unread; of other files what changed."""
+    if contract.ledger.kind != "iceberg":
+        yield from _changed_files(cut, cluster)
+        return
+    told = [one.after.path for one in (*cut.ledger_slice.changed, *cluster.ledger_files) if one.after]
+    if told:
+        yield DoubtFound(
+            doubt=Doubt.LEDGER_REWRITTEN,
+            sentence=f"ledger: {'; '.join(told[:_FILES_TOLD])}{'; and more' * (len(told) > _FILES_TOLD)}. No row is "
+            "called lost for that, and which rows it took or held is not known. What to do: keep snapshots for longer "
+            "than the longest time between two runs, and let only the sink write, which appends.",
+            details={"snapshots": told},
         )
 
 
@@ -114,6 +130,13 @@ def _newest_went(contract: Contract, cut: Cut) -> Iterator[DoubtFound]:
     """
     ledger, ledger_slice = contract.ledger, cut.ledger_slice
     end, read_up_to = ledger_slice.snapshot.high_mark, ledger_slice.position_start
+    if ledger.kind == "iceberg" and end < read_up_to:
+        yield DoubtFound(
+            doubt=Doubt.LEDGER_REWRITTEN,
+            sentence=f"ledger: the table's newest snapshot has sequence number {end - 1}, and cuts have read up to "
+            f"{read_up_to - 1}: the table was rolled back or made anew. What earlier cuts have read stays judged.",
+            details={"newest": end - 1, "read_up_to": read_up_to},
+        )
     if ledger.kind == "jdbc" and not ledger.by_innodb and end < read_up_to:
         yield DoubtFound(
             doubt=Doubt.LEDGER_REWRITTEN,

@@ -22,7 +22,7 @@ def fetch_spark_jars(
         typer.Option(metavar="URL", help="The Maven repository to ask, e.g. a company's mirror. Default: Ivy's own."),
     ] = "",
 ) -> None:
-    """Fetch Spark's jars for Kafka, PostgreSQL, MariaDB and SQLite into a folder, each held against its SHA-256.
+    """Fetch Spark's jars for Kafka, databases and Iceberg into a folder, each held against its SHA-256.
 
     A jar that is there already and is the right one stays; an older version of one of these is replaced; no other file
     of the folder is touched. Needs Java and pyspark, which any Spark driver needs. Set TALLYSTICK_JARS_DIR to the

@@ -6,6 +6,7 @@ RECEIPT = {"receipt_partition": "sent_partition", "receipt_offset": "sent_offset
 WITH_RECEIPT = {"connection": "l", "table": "a.b", "slice_by": "written_xid", "columns": RECEIPT}
 
 IN_FILES = {"kind": "parquet", "quiet_seconds": 60}
+IN_SNAPSHOTS = {"kind": "iceberg"}
 
 
 class TestFields(FieldCases):
@@ -41,7 +42,10 @@ class TestFields(FieldCases):
             "expected no consumer_isolation with direction ledger_to_topic: no consumer writes the ledger",
         ),
         # kinds of ledgers
-        ({"ledger__kind": "oracle"}, "ledger.kind: got \"oracle\"; expected 'postgres', 'jdbc', 'parquet' or 'topic'"),
+        (
+            {"ledger__kind": "oracle"},
+            "ledger.kind: got \"oracle\"; expected 'postgres', 'jdbc', 'parquet', 'iceberg' or 'topic'",
+        ),
         *(
             ({"ledger": {"connection": "l", "table": "a.b", **stated}}, ("; " + told))
             for stated, told in (
@@ -64,6 +68,10 @@ class TestFields(FieldCases):
                     {**BY_COLUMN, "primary_connection": "p"},
                     "expected no primary_connection with kind jdbc: only postgres",
                 ),
+                ({**IN_SNAPSHOTS, "where": "true"}, "expected no where and no receipt columns with kind iceberg"),
+                ({**IN_SNAPSHOTS, "amount_unit": "major"}, "expected amount_unit minor with kind iceberg"),
+                ({**IN_SNAPSHOTS, "slice_by": "written_xid"}, "expected no slice_by with kind iceberg: only postgres"),
+                ({**IN_SNAPSHOTS, "quiet_seconds": 9}, "expected no quiet_seconds with kind iceberg: only parquet"),
                 ({**IN_FILES, "primary_connection": "p"}, "expected no primary_connection with kind parquet: only"),
             )
         ),

@@ -59,6 +59,11 @@ def test_a_topic_is_named_by_its_cluster(servers: str, namespace: str) -> None:
         ({"kind": "parquet"}, "/data/ledger/", DatasetName("file", "/data/ledger/billing/payout")),
         ({"kind": "parquet"}, "file:///data/ledger", DatasetName("file", "/data/ledger/billing/payout")),
         ({"kind": "parquet"}, "s3://bucket/ledger", DatasetName("s3://bucket", "ledger/billing/payout")),
+        (
+            {"kind": "iceberg"},
+            '{"type": "rest", "warehouse": "s3://bucket/lake"}',
+            DatasetName("s3://bucket", "lake/billing/payout"),
+        ),
         ({"kind": "parquet"}, "s3://bucket", DatasetName("s3://bucket", "billing/payout")),
         (
             {"kind": "topic", "table": "", "topics": ("billing.requests",)},

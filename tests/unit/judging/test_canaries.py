@@ -105,7 +105,12 @@ def test_a_ledger_whose_files_changed_hides_no_canary(contract: Contract) -> Non
 
 
 @pytest.mark.parametrize(
-    "kind", [{"kind": "jdbc", "order_by": "entry_id", "overlap": 10}, {"kind": "parquet", "quiet_seconds": 60}]
+    "kind",
+    [
+        {"kind": "jdbc", "order_by": "entry_id", "overlap": 10},
+        {"kind": "parquet", "quiet_seconds": 60},
+        {"kind": "iceberg"},
+    ],
 )
 @CONTRACTS
 def test_every_kind_of_ledger_catches_them(contract: Contract, kind: dict[str, object]) -> None:

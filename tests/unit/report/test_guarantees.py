@@ -25,6 +25,8 @@ def test_the_slicing_is_named_with_the_guarantee_it_gives(matched_run: StoredRun
     files = {"kind": "parquet", "quiet_seconds": 60}
     listed = contract.model_copy(update={"ledger": contract.ledger.model_copy(update=files)})
     assert "By path and modification manifest: each file is read once" in render_report(matched_run, listed)
+    table = contract.model_copy(update={"ledger": contract.ledger.model_copy(update={"kind": "iceberg"})})
+    assert "By snapshots of the table: a snapshot is in sight when it is committed" in render_report(matched_run, table)
 
 
 def test_by_written_xid_the_report_says_what_is_seen_and_what_is_not(matched_run: StoredRun) -> None:

@@ -94,6 +94,7 @@ def test_where_nothing_stands_no_ages_are_told(inconclusive_run: StoredRun, cont
         ({}, "Ledger, in database transaction ids"),
         ({"kind": "jdbc", "order_by": "entry_no", "overlap": 0}, "Ledger, in values of entry_no; a timestamp as micro"),
         ({"kind": "parquet", "quiet_seconds": 60}, "Ledger, in milliseconds since 1970"),
+        ({"kind": "iceberg"}, "Ledger, in sequence numbers of snapshots"),
     ],
 )
 def test_the_positions_of_a_ledger_have_the_unit_of_its_kind(

@@ -6,6 +6,7 @@ import pytest
 
 from tallystick.anomalies.doubts.ledger_changed import ledger_failed_over, ledger_ids_reused, ledger_rewritten
 from tallystick.anomalies.registry import findings_of
+from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.state import ClusterState, PositionSums
 from tallystick.matching.match_case import RecordLocation
 from tallystick.model.cut import FileChange, LedgerFile, LedgerSnapshot
@@ -217,3 +218,28 @@ def test_of_many_files_that_changed_while_they_were_read_five_are_told(files: in
     (doubt,) = findings_of(ledger_rewritten, evidence_of(cluster=ClusterState(ledger_files=changed)))
     assert (doubt.sentence.count(".parquet had"), "; and more" in doubt.sentence) == (told, more)
     assert len(doubt.details["files"]) == files
+
+
+def iceberg_ledger() -> Contract:
+    contract = evidence_of().contract
+    return contract.model_copy(update={"ledger": contract.ledger.model_copy(update={"kind": "iceberg"})})
+
+
+def test_what_a_table_of_iceberg_went_through_is_told_in_words_and_an_append_is_nothing() -> None:
+    said = LedgerFile(
+        path="snapshot 7 is no append: delete of 0 rows written and 1 taken away", size_bytes=0, modified_ns=0
+    )
+    changed = replace(ledger_slice_of(200, 300), changed=(FileChange(before=None, after=said),))
+    (doubt,) = findings_of(ledger_rewritten, evidence_of(contract=iceberg_ledger(), cut=cut_of(ledger_slice=changed)))
+    assert doubt.sentence.startswith(f"ledger: {said.path}. No row is called lost for that")
+    assert doubt.details == {"snapshots": [said.path]}
+    whole = cut_of(ledger_slice=ledger_slice_of(200, 300))
+    assert list(findings_of(ledger_rewritten, evidence_of(contract=iceberg_ledger(), cut=whole))) == []
+
+
+@pytest.mark.parametrize(("end", "doubts"), [(199, 1), (200, 0)])
+def test_a_table_of_iceberg_that_ends_below_what_was_read_was_rolled_back(end: int, doubts: int) -> None:
+    behind = replace(ledger_slice_of(200, 200), snapshot=replace(ledger_at(end), high_mark=end))
+    found = list(findings_of(ledger_rewritten, evidence_of(contract=iceberg_ledger(), cut=cut_of(ledger_slice=behind))))
+    assert len(found) == doubts
+    assert all("has sequence number 198, and cuts have read up to 199" in one.sentence for one in found)
