@@ -21,6 +21,7 @@ from tallystick.cli.commands.run import run_contract
 from tallystick.cli.commands.runs import show_run, show_runs, watch_runs, write_run_report
 from tallystick.cli.commands.spark import spark_commands
 from tallystick.cli.commands.store import store_commands
+from tallystick.cli.commands.trace import trace_one_key
 from tallystick.cli.error_handling import CommandGroup
 from tallystick.cli.shared_options import set_plain
 
@@ -46,6 +47,7 @@ app.command("show")(show_run)
 app.command("watch")(watch_runs)
 app.command("report")(write_run_report)
 app.command("explain")(explain_break)
+app.command("trace")(trace_one_key)
 app.command("write-off")(write_off_one)
 app.command("check-config")(check_config)
 app.command("grants")(show_grants)

@@ -1,6 +1,7 @@
 """The JSON that other programs may rely on: an alert as it is sent, a run as `tallystick show --json` prints it and on
 one line as `runs` and `watch` do, a break inside one and its story as `explain` tells it, a plan as `tallystick
-compensation plan --json` prints it and DAGs get it, and an asset event in Airflow about a run. `python -m
+compensation plan --json` prints it and DAGs get it, a key as `tallystick trace --json` tells it, and an asset event in
+Airflow about a run. `python -m
 tallystick.documents.schema` writes docs/schemas/.
 
 A key that is added does not change a version; one that goes, or means something else, does.
@@ -23,6 +24,8 @@ from tallystick.compensation.plan import RepairKind
 from tallystick.contract.alerts import Severity
 from tallystick.contract.contract import Contract
 from tallystick.documents.plan import SCHEMA_VERSION as PLAN_VERSION
+from tallystick.model.break_history import BreakState, HopState
+from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
@@ -379,6 +382,70 @@ class PlanDocument(_Document):
     """Hanging transactions it ends; empty in a DAG's conf."""
 
 
+class StatementDocument(_Document):
+    """One thing that is known of a key at one contract."""
+
+    state: HopState
+    """What it says."""
+    sentence: str
+    """The same for a person."""
+    run: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*/\d+$")] | None
+    """Contract and cut whose run says so; null where none does."""
+    scheduler_run_id: str | None
+    """The scheduler's name for the run that made the cut."""
+    window_start_utc: datetime | None
+    """First moment of its window."""
+    window_end_utc: datetime | None
+    """First moment after it."""
+    verdict: Verdict | None
+    """Of that run; null where there is none yet."""
+    places: list[str]
+    """Item ids: topic, partition and offset of an event, or the id of a row; keys masked as the contract asks."""
+    break_id: UUID | None
+    """`tallystick explain` takes it."""
+    break_class: BreakClass | None
+    """What is wrong."""
+    break_state: BreakState | None
+    """What has become of the break."""
+
+
+class HopDocument(_Document):
+    """One contract of a chain."""
+
+    contract: str
+    """Its name."""
+    direction: Direction
+    """Which side is written first."""
+    topics: list[str]
+    """Of its legs."""
+    ledger: str
+    """Table, folder or input topics."""
+    state: HopState
+    """The gravest of its statements."""
+    statements: list[StatementDocument]
+    """All that is known, with its evidence."""
+
+
+class ChainDocument(_Document):
+    """Contracts that share topics or ledgers, in the order of the event's way."""
+
+    sentence: str
+    """Which contract lost the key first, or what else is known."""
+    lost_at: str | None
+    """The first contract that has a break of it which stands; null: no run has found one."""
+    hops: list[HopDocument]
+    """Each contract."""
+
+
+class TraceDocument(_Document):
+    """The way of one key's event, as `tallystick trace --json` tells it. The key itself is not in it."""
+
+    schema_version: Literal[1]
+    """Of this document."""
+    chains: list[ChainDocument]
+    """Each group of contracts that share something; one that shares nothing is a chain of its own."""
+
+
 SCHEMAS: Mapping[str, type[BaseModel]] = {
     f"alert.v{SCHEMA_VERSION}.json": AlertDocument,
     "break.v1.json": BreakDocument,
@@ -386,6 +453,7 @@ SCHEMAS: Mapping[str, type[BaseModel]] = {
     f"plan.v{PLAN_VERSION}.json": PlanDocument,
     "run.v1.json": RunDocument,
     "story.v1.json": StoryDocument,
+    "trace.v1.json": TraceDocument,
     "verdict.v1.json": VerdictDocument,
     "verdict_event.v1.json": VerdictEventDocument,
 }

@@ -193,6 +193,42 @@ def readable_indexes(artifacts: Path, stored: Mapping[int, KeyIndex]) -> Readabl
     )
 
 
+def find_copies(
+    artifacts: Path, stored: Mapping[int, KeyIndex], match_key: str
+) -> tuple[tuple[IndexedCopy, ...], tuple[int, ...]]:
+    """Return the copies of one key that these cuts read, and the cuts whose index could not be asked.
+
+    For one question of a person: a file is read as a whole only where it has the key, and is then the one that its
+    verdict names; of the others the size is compared.
+    """
+    kept_from = max((index.kept_from for index in stored.values()), default=0)
+    found: list[IndexedCopy] = []
+    lost = []
+    for cut_n, index in sorted(stored.items()):
+        if cut_n < kept_from:
+            continue
+        try:
+            found += [IndexedCopy(item_id, cut_n) for item_id in _copies_in(artifacts, index, match_key)]
+        except (IndexIncomplete, IndexUnreadable):
+            lost.append(cut_n)
+    return tuple(found), tuple(lost)
+
+
+def _copies_in(artifacts: Path, index: KeyIndex, match_key: str) -> list[str]:
+    """Item ids of the key's copies in one cut's index. Raises IndexIncomplete, IndexUnreadable."""
+    by_hash = {key_hash(match_key, index.seed): match_key}
+    found = []
+    for file in index.files:
+        path = artifacts / file.path
+        if not path.is_file() or path.stat().st_size != file.size_bytes:
+            raise IndexIncomplete(f"{path}: expected the file that its verdict names")
+        hits = [item_id for item_id, _ in _entries(path, by_hash)]
+        if hits and not _is_unchanged(path, file):
+            raise IndexIncomplete(f"{path}: expected the file that its verdict names")
+        found += hits
+    return found
+
+
 def is_whole(artifacts: Path, index: KeyIndex) -> bool:
     """Return whether all its files are there, byte by byte as their verdict names them."""
     return all(_is_unchanged(artifacts / file.path, file) for file in index.files)

@@ -1,13 +1,45 @@
-"""A break with its life and with earlier repairs of its key."""
+"""A break with its life and with earlier repairs of its key, and the names of what becomes of it and of its key."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from uuid import UUID
 
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.open_item import OpenItem, WriteOff
+
+
+class BreakState(StrEnum):
+    """The present state of a break. NOT_TRACKED: no item answers for it, so that no later run says."""
+
+    OPEN = "open"
+    REPAIR_NOT_CONFIRMED = "repair_not_confirmed"
+    """An action was done, and no later run has found its effect yet."""
+    REPAIRED = "repaired"
+    RESOLVED = "resolved"
+    SUPERSEDED = "superseded"
+    """Its item answers for another break by now."""
+    WRITTEN_OFF = "written_off"
+    UNDECIDABLE = "undecidable"
+    NOT_TRACKED = "not_tracked"
+
+
+class HopState(StrEnum):
+    """The state of a key at one contract. NOT_SEEN: asked, and nothing is there; NOT_ASKED: nobody can say."""
+
+    MATCHED = "matched"
+    BROKEN = "broken"
+    CLOSED = "closed"
+    """It had a break that is repaired, resolved or written off."""
+    WAITING = "waiting"
+    UNDECIDABLE = "undecidable"
+    UNPROVEN = "unproven"
+    """A cut has read it, and its run proves nothing."""
+    NOT_JUDGED = "not_judged"
+    NOT_SEEN = "not_seen"
+    NOT_ASKED = "not_asked"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,7 +60,7 @@ PACKAGE_LAYERS = (
     ("judging", "store"),
     ("report", "metrics"),
     ("pipeline", "documents", "pages"),
-    ("executor",),
+    ("executor", "tracing"),
     ("cli",),
 )
 """The packages of tallystick/: each may import those above its row, and none beside or below it."""

@@ -27,6 +27,7 @@ COMMANDS = [
     ("report",),
     ("watch",),
     ("explain",),
+    ("trace",),
     ("write-off",),
     ("compensation", "plan"),
     ("compensation", "sheet"),

@@ -19,6 +19,7 @@ from tallystick.ledger.key_index import (
     ReadableIndexes,
     commit_index,
     delete_expired,
+    find_copies,
     first_kept,
     index_folder,
     is_whole,
@@ -263,3 +264,26 @@ def test_an_input_may_be_out_of_sight_where_neither_log_nor_index_begins_at_the_
 ) -> None:
     part = partition_at(log_start=log_start, topic=INPUT)
     assert ReadableIndexes(artifacts=tmp_path, reach=reach).leaves_unseen([part]) is unseen
+
+
+def test_one_key_is_found_in_each_cut_and_a_cut_whose_files_are_not_as_named_is_told(tmp_path: Path) -> None:
+    asked = indexes(tmp_path, [("a", OUTPUTS, 7), ("b", INPUTS, 5)], [("a", OUTPUTS, 9)], [("b", OUTPUTS, 11)])
+    stored = dict(asked.by_cut)
+    found = (IndexedCopy(f"{OUTPUTS}:7", 1), IndexedCopy(f"{OUTPUTS}:9", 2))
+    assert find_copies(tmp_path, stored, "a") == (found, ())
+    assert find_copies(tmp_path, stored, "nowhere") == ((), ())
+    second = tmp_path / stored[2].files[0].path
+    whole = second.read_bytes()
+    second.write_bytes(whole[:-1])
+    assert find_copies(tmp_path, stored, "a") == (found[:1], (2,))
+    named_otherwise = replace(stored[2], files=(replace(stored[2].files[0], sha256="0" * 64),))
+    second.write_bytes(whole)
+    assert find_copies(tmp_path, stored | {2: named_otherwise}, "a") == (found[:1], (2,))
+    (tmp_path / stored[3].files[0].path).unlink()
+    assert find_copies(tmp_path, stored, "a") == (found, (3,))
+
+
+def test_the_index_of_a_cut_that_is_no_longer_kept_is_not_asked_for_a_key(tmp_path: Path) -> None:
+    stored = dict(indexes(tmp_path, [("a", OUTPUTS, 7)], [("a", OUTPUTS, 9)]).by_cut)
+    stored[2] = replace(stored[2], kept_from=2)
+    assert find_copies(tmp_path, stored, "a") == ((IndexedCopy(f"{OUTPUTS}:9", 2),), ())
