@@ -1,1 +1,1 @@
-"""Where the event of a key has been: contracts that share a topic or a ledger, joined by the key."""
+"""The way of one key's event: contracts that share a topic or a ledger, joined by the key."""

@@ -62,6 +62,17 @@ def chains_of(contracts: Iterable[Contract]) -> tuple[tuple[Contract, ...], ...]
     return tuple(chains)
 
 
+def upstream_of(contract: Contract, chain: Iterable[Contract]) -> frozenset[str]:
+    """Return the names of the contracts that an event may have passed before it came to this one."""
+    others = [one for one in chain if one.name != contract.name]
+    found: set[str] = set()
+    corners = first_corners(contract)
+    while more := [one for one in others if one.name not in found and second_corners(one) & corners]:
+        found |= {one.name for one in more}
+        corners |= {corner for one in more for corner in first_corners(one)}
+    return frozenset(found)
+
+
 def _in_order(chain: list[Contract]) -> tuple[Contract, ...]:
     by_name = {contract.name: contract for contract in sorted(chain, key=lambda contract: contract.name)}
     before = {

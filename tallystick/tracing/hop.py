@@ -1,4 +1,4 @@
-"""What is known of a key at one contract, and which contract of a chain lost it first. Pure.
+"""Tells what is known of a key at one contract, and which contract of a chain lost it first. Pure.
 
 Nothing is said that no stored row, index or look-up shows. A cut that proves its books accounts for all that it read:
 what it read and has neither as a break nor as an item, it matched. Not found is one thing, not asked another.
@@ -21,6 +21,7 @@ from tallystick.text.finding_guide import BREAK_TEXTS
 from tallystick.text.plain import format_window
 from tallystick.text.reason_texts import reason_text
 from tallystick.text.side_terms import for_inputs
+from tallystick.tracing.chain import upstream_of
 
 _GRAVEST = (
     HopState.BROKEN,
@@ -271,8 +272,9 @@ def _fate_of_copy(copy: Copy, cut: TracedCut | None, newest: TracedCut | None) -
 def _of_nothing(facts: HopFacts) -> Statement:
     newest, looked = facts.stored.newest_judged, " and ".join(facts.looked)
     now = f" Just now neither {looked} had it." if len(facts.looked) > 1 else f" {looked} has none." if looked else ""
-    if newest is None:
-        return Statement(state=HopState.NOT_JUDGED, sentence=f"No cut of this contract is judged yet.{now}")
+    if newest is None or newest.n == 0:
+        sentence = f"No cut of this contract is judged yet, beyond its baseline.{now}"
+        return Statement(state=HopState.NOT_JUDGED, sentence=sentence)
     stored = f"Up to cut {newest.n} there is no break and no item of it"
     if facts.index_cuts and not facts.index_missing:
         first, last = facts.index_cuts
@@ -288,9 +290,9 @@ def _of_nothing(facts: HopFacts) -> Statement:
 
 def _sentence(hops: Sequence[Hop]) -> str:
     """Say which contract lost it first, or what else is known."""
-    for n, hop in enumerate(hops):
+    for hop in hops:
         if hop.state is HopState.BROKEN:
-            return _loss(hop, hops[:n])
+            return _loss(hop, hops)
     states = {hop.state for hop in hops}
     if states <= {HopState.NOT_SEEN, HopState.NOT_ASKED}:
         unasked = _names(hops, HopState.NOT_ASKED)
@@ -316,7 +318,16 @@ def _sentence(hops: Sequence[Hop]) -> str:
     return f"No run has found a loss: {'; '.join(parts)}."
 
 
-def _loss(hop: Hop, before: Sequence[Hop]) -> str:
+def _loss(hop: Hop, hops: Sequence[Hop]) -> str:
+    """Say what the first one has, and what the ones before it in the event's way say; a sibling proves nothing."""
+    chain = [one.contract for one in hops]
+    above = upstream_of(hop.contract, chain)
+    before = [one for one in hops if one.contract.name in above]
+    beside = [
+        one
+        for one in hops
+        if one.state is HopState.BROKEN and one is not hop and hop.contract.name not in upstream_of(one.contract, chain)
+    ]
     first = next(one for one in hop.statements if one.state is HopState.BROKEN)
     name, unsure = hop.contract.name, [one for one in before if one.state not in _PASSED]
     end = ""
@@ -325,6 +336,8 @@ def _loss(hop: Hop, before: Sequence[Hop]) -> str:
         end = f" Before it, {told}: the cause may lie there."
     elif before:
         end = f" Before it, {', '.join(one.contract.name for one in before)} had it in order."
+    if beside:
+        end += f" Beside it, {', '.join(one.contract.name for one in beside)} has a break of its own."
     return f"{_verb(first.break_class)} {name}: {first.sentence}{end}"
 
 

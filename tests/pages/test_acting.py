@@ -69,6 +69,7 @@ def test_these_are_all_the_routes_that_take_a_post() -> None:
         "/contract/{contract_name}/plan",
         "/break/{break_id}/write-off",
         "/run/{contract_name}/{cut_n}/close",
+        "/trace",
     }
 
 

@@ -6,7 +6,7 @@ no open docs and no open assets.
 One file, since the door, the headers and what a failure looks like are the same for all routes.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ from typing import Annotated, Any
 from urllib.parse import quote
 from uuid import UUID
 
-from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
+from fastapi import Depends, FastAPI, Form, HTTPException, Query, Request, Response
 from fastapi import Path as PathParameter
 from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
 from sqlalchemy import Engine
@@ -32,11 +32,13 @@ from tallystick.host.artifacts import (
     ArtifactMissing,
     ArtifactsRefused,
     ArtifactsUnreachable,
+    Copies,
     Place,
     is_there,
     read_bytes,
 )
 from tallystick.matching.closed_cut import CloseRefused
+from tallystick.model.break_history import HopState
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.open_item import ItemState
 from tallystick.pages.break_page import STATE_WORDS, break_page
@@ -70,7 +72,7 @@ from tallystick.store.views.trend_store import read_trend
 from tallystick.text.finding_guide import BREAK_TEXTS
 from tallystick_airflow.connections import read_artifacts_place, read_store_dsn
 from tallystick_airflow.hooks.refusal import ConnectionRefused
-from tallystick_airflow.pages.action_auth import form_token, may_act
+from tallystick_airflow.pages.action_auth import form_token, may_act, require_token
 from tallystick_airflow.pages.actions import DONE, CannotAsk, router
 from tallystick_airflow.pages.auth import (
     ContractName,
@@ -121,6 +123,12 @@ app = FastAPI(
 _NO_ZERO_BYTE = "^[^\x00]*$"
 """PostgreSQL has no text with one."""
 PathText = Annotated[str, PathParameter(pattern=_NO_ZERO_BYTE)]
+_TONES = {
+    state: {HopState.MATCHED: "good", HopState.BROKEN: "bad", HopState.CLOSED: "none", HopState.NOT_SEEN: "none"}.get(
+        state, "doubtful"
+    )
+    for state in HopState
+}
 CutNumber = Annotated[int, PathParameter(ge=0, le=2**31 - 1)]
 
 
@@ -165,6 +173,52 @@ def show_overview(request: Request, user: GetUserDep) -> Response:
     ]
     page = overview_page(books, now_utc=now_utc)
     return _page(request, "overview", page=page, others=others, signs=legend(), now_utc=now_utc)
+
+
+@app.get("/trace")
+def ask_for_trace(request: Request, user: GetUserDep) -> Response:
+    """The form that takes a match key; a key stands in no address."""
+    return _trace_page(request, user, asked=False)
+
+
+@app.post("/trace")
+def show_trace(
+    request: Request,
+    user: GetUserDep,
+    key: Annotated[str, Form(min_length=1, max_length=1000, pattern=_NO_ZERO_BYTE)],
+    token: Annotated[str, Form(max_length=400)],
+) -> Response:
+    """Show what the contracts that the user may read know of a key; those that hide their keys are not asked."""
+    from tallystick.tracing.trace_key import newest_contracts, trace_key  # Arrow: for this page alone
+
+    require_token(user, token)
+    engine, place = store(), read_artifacts_place()
+    readable = readable_contracts(user)
+    contracts = newest_contracts(engine, (name for name in list_contracts(engine) if name in readable))
+    hidden = [one.name for one in contracts if Mask(one).hides_events]
+    traces = trace_key(
+        engine,
+        [one for one in contracts if one.name not in hidden],
+        key,
+        artifacts=Copies(origin=place, folder=place) if isinstance(place, Path) else None,
+    )
+    return _trace_page(request, user, asked=True, traces=traces, hidden=hidden)
+
+
+def _trace_page(
+    request: Request, user: GetUserDep, *, asked: bool, traces: Sequence[Any] = (), hidden: Sequence[str] = ()
+) -> Response:
+    return _page(
+        request,
+        "trace",
+        asked=asked,
+        traces=traces,
+        silent=[trace for trace in traces if {hop.state for hop in trace.hops} == {HopState.NOT_SEEN}],
+        hidden=hidden,
+        tones=_TONES,
+        token=form_token(user),
+        now_utc=store_now(store()),
+    )
 
 
 @app.get("/contract/{contract_name}")

@@ -3,7 +3,7 @@
 import pytest
 
 from tallystick.contract.contract import Contract
-from tallystick.tracing.chain import chains_of
+from tallystick.tracing.chain import chains_of, upstream_of
 
 
 def contract(name: str, direction: str, *, topic: str, ledger: str, kafka: str = "kafka_billing") -> Contract:
@@ -62,3 +62,17 @@ def test_a_circle_goes_by_name(turned: bool) -> None:
     back = contract("back", "topic_to_topic", topic="orders", ledger="payments")
     both = (SERVICE, back) if turned else (back, SERVICE)
     assert names(*both) == [["back", "m_service"]]
+
+
+def test_upstream_is_all_that_lies_before_and_no_sibling() -> None:
+    lake = contract("b_lake", "topic_to_ledger", topic="payments", ledger="lake.payments")
+    chain = (OUTBOX, SERVICE, POSTING, lake)
+    assert upstream_of(POSTING, chain) == upstream_of(lake, chain) == {"z_outbox", "m_service"}
+    assert upstream_of(SERVICE, chain) == {"z_outbox"}
+    assert upstream_of(OUTBOX, chain) == set()
+
+
+def test_in_a_circle_each_is_upstream_of_the_other() -> None:
+    back = contract("back", "topic_to_topic", topic="orders", ledger="payments")
+    assert upstream_of(SERVICE, (SERVICE, back)) == {"back"}
+    assert upstream_of(back, (SERVICE, back)) == {"m_service"}

@@ -8,6 +8,7 @@ import pytest
 
 from tallystick.contract.contract import Contract
 from tallystick.model.break_history import BreakState, HopState
+from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.item_reason import read_reason
@@ -157,6 +158,8 @@ def test_a_copy_that_an_item_or_a_break_tells_of_is_never_told_as_matched() -> N
         ({"looked": ("billing.payouts", "billing.payout")}, HopState.NOT_SEEN, "neither billing.payouts and"),
         ({"index_missing": "gone", "looked": ("x",), "not_looked": ("y: no.",)}, HopState.NOT_ASKED, "gone"),
         ({"stored": StoredTrace()}, HopState.NOT_JUDGED, "No cut of this contract is judged yet"),
+        ({"stored": StoredTrace(newest_judged=cut(0))}, HopState.NOT_JUDGED, "beyond its baseline"),
+        ({"stored": StoredTrace(newest_judged=cut(1)), "index_cuts": (1, 1)}, HopState.NOT_SEEN, "Up to cut 1"),
     ],
 )
 def test_not_seen_is_said_only_where_somebody_looked(more: dict[str, Any], expected: HopState, words: str) -> None:
@@ -172,8 +175,15 @@ def test_what_could_not_be_asked_stands_beside_what_is_known() -> None:
     assert hop_of(facts(replace(broken(), has_more=True))).statements[-1].sentence.startswith("The store has more")
 
 
-def named(name: str, own: HopFacts) -> HopFacts:
-    contract: Contract = own.contract.model_copy(update={"name": name})
+def named(name: str, own: HopFacts, *, way: tuple[str, str] | None = None) -> HopFacts:
+    """Under a name of its own. way: the topic it reads and the one it writes; else those of the payouts."""
+    changes: dict[str, Any] = {"name": name}
+    if way:
+        reads, writes = way
+        of_topics = own.contract.ledger.model_copy(update={"kind": "topic", "topics": (reads,)})
+        changes |= {"direction": Direction.TOPIC_TO_TOPIC, "ledger": of_topics, "legs": {"payment": writes}}
+        changes |= {"kafka": own.contract.kafka.model_copy(update={"connection": of_topics.connection})}
+    contract: Contract = own.contract.model_copy(update=changes)
     return replace(own, contract=contract)
 
 
@@ -186,7 +196,12 @@ NOT_ASKED, NOT_SEEN = facts(), facts(index_cuts=(2, 9))
 def test_the_first_contract_whose_break_stands_has_lost_it() -> None:
     doubled = replace(MISSING, break_class=BreakClass.DUPLICATE_IN_LEDGER)
     trace = trace_of(
-        [named("a", MATCHED), named("b", LOST), named("c", facts(broken(found=doubled))), named("d", NOT_JUDGED)]
+        [
+            named("a", MATCHED, way=("in", "one")),
+            named("b", LOST, way=("one", "two")),
+            named("c", facts(broken(found=doubled)), way=("two", "three")),
+            named("d", NOT_JUDGED, way=("two", "four")),
+        ]
     )
     assert trace.lost_at == "b"
     assert trace.sentence.startswith("First lost at b: Cut 3 found a break, ")
@@ -194,9 +209,16 @@ def test_the_first_contract_whose_break_stands_has_lost_it() -> None:
 
 
 def test_a_contract_before_it_that_cannot_say_makes_the_loss_less_sure() -> None:
-    trace = trace_of([named("a", NOT_ASKED), named("b", LOST)])
+    trace = trace_of([named("a", NOT_ASKED, way=("in", "one")), named("b", LOST, way=("one", "two"))])
     assert trace.lost_at == "b"
     assert trace.sentence.endswith("Before it, a (not asked): the cause may lie there.")
+
+
+def test_a_sibling_is_not_before_it_and_a_break_of_its_own_is_told() -> None:
+    lost, silent = (named(name, own, way=("one", name)) for name, own in (("b", LOST), ("a", NOT_JUDGED)))
+    assert "Before" not in trace_of([silent, lost]).sentence
+    other = named("c", LOST, way=("one", "c"))
+    assert trace_of([silent, lost, other]).sentence.endswith("Beside it, c has a break of its own.")
 
 
 @pytest.mark.parametrize(
