@@ -29,7 +29,7 @@ FATES = {Outcome.ABORTED: "aborted", Outcome.OPEN: "in a producer transaction th
 
 @dataclass(frozen=True, kw_only=True)
 class LiveLook:
-    """The copies that stand there now. looked: places that were asked. not_looked: sentences about those that were not."""
+    """The copies that stand there now. looked: places that were asked. not_looked: sentences about the others."""
 
     records: tuple[LogRecord, ...] = ()
     rows: tuple[LedgerRow, ...] = ()

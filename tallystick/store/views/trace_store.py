@@ -1,7 +1,7 @@
 """Reads what the store has of one match key: breaks, items, and the cuts in which its copies lie.
 
-No index is on the key: a question walks the contract's breaks and items, and is asked by a person, once. 2 million items
-and 500,000 breaks take about a second.
+No index is on the key: a question walks the contract's breaks and items, and is asked by a person, once. 2 million
+items and 500,000 breaks take about a second.
 """
 
 from collections.abc import Collection, Mapping
