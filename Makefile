@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock audit sbom adopt pin-images compose-check image-check helm-check routes demo lab lab-secured lab-long soak simulate replay backfill long-history crash model fuzz mutants natural relay cluster up down browser-setup mariadb-setup promtool-setup object-store-setup object-store postgres-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser test-newest test-oldest bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages bench-window clean
+.PHONY: help setup lock audit sbom adopt pin-images compose-check image-check helm-check routes demo lab lab-secured lab-long soak simulate replay backfill long-history crash model fuzz mutants natural relay cluster up down browser-setup mariadb-setup promtool-setup object-store-setup object-store postgres-setup registry-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser test-newest test-oldest bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages bench-window clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -131,7 +131,7 @@ test-dags: setup ## Test the DAGs in Airflow, without a scheduler
 test-pages: object-store-setup ## Test the pages against a real store, with Airflow's own authentication
 	$(PYTEST) tests/pages
 
-test-stack: browser-setup mariadb-setup object-store-setup postgres-setup ## Test everything on real servers, in three processes with a stack each: the longest first, one Airflow at a time
+test-stack: browser-setup mariadb-setup object-store-setup postgres-setup registry-setup ## Test everything on real servers, in three processes with a stack each: the longest first, one Airflow at a time
 	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder --durations 25 tests/soak tests/lab tests/browser tests/stack tests/object_store
 
 object-store: object-store-setup ## Store artifacts in a real server of S3's interface: runs, pages of another process, the store gone
@@ -164,6 +164,9 @@ promtool-setup: setup ## Fetch promtool from Debian's package of Prometheus wher
 
 postgres-setup: setup ## Fetch the oldest PostgreSQL that a ledger may be, where it is missing
 	@$(BIN)/python setup/old_postgres.py
+
+registry-setup: setup ## Fetch the schema registry of the tests, Apicurio, where it is missing (142 MB)
+	@$(BIN)/python setup/schema_registry.py
 
 bench-census: setup ## Classify ten million batch headers in bounded memory
 	$(BIN)/python -m bench.census_headers

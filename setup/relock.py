@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
         subprocess.run(command, cwd=ROOT, check=True)
         pins = re.findall(r"^[a-z0-9].*==", (ROOT / lock).read_text(), flags=re.MULTILINE)
         print(f"{lock}: {len(pins)} packages")
-    for program in ("setup/jars.py", "setup/old_jars.py", "setup/old_postgres.py"):
+    for program in ("setup/jars.py", "setup/old_jars.py", "setup/old_postgres.py", "setup/schema_registry.py"):
         if code := subprocess.run([sys.executable, program, "lock"], cwd=ROOT, check=False).returncode:
             return code
     return 0

@@ -27,6 +27,12 @@ from tallystick.connections.connections import (
     environment_variable,
     setting_texts,
 )
+from tallystick.connections.schema_registry import (
+    RegistrySettings,
+    registry_of,
+    registry_settings_of,
+    remember_registries,
+)
 from tallystick.contract.contract import Contract
 from tallystick.contract.ledger import LedgerSection
 from tallystick.host.artifacts import CONNECTION_VARIABLE, ArtifactsRefused, Place, artifacts_place
@@ -62,6 +68,10 @@ class SparkWay(StrEnum):
 
 def read_connections(contract: Contract) -> Connections:
     """Read the broker's and the ledger's connection of a contract. Raises ConnectionRefused."""
+    if contract.kafka.schema_registry:
+        remember_registries(
+            {contract.kafka.schema_registry: schema_registry(get_connection(contract.kafka.schema_registry))}
+        )
     return Connections(
         kafka=kafka_settings(get_connection(contract.kafka.connection)),
         ledger_dsn=_ledger_address(contract.ledger),
@@ -117,6 +127,7 @@ def read_spark_environment(contract: Contract, store_conn_id: str = STORE_CONNEC
         environment_variable(contract.kafka.connection): json.dumps(dict(connections.kafka.settings)),
         environment_variable(contract.ledger.connection): connections.ledger_dsn,
         **_primary_variable(contract.ledger, connections),
+        **_registry_variable(contract),
         "TALLYSTICK_STORE_DSN": read_store_dsn(store_conn_id),
         **read_artifacts_account(),
     }
@@ -158,6 +169,11 @@ def _primary_variable(ledger: LedgerSection, connections: Connections) -> dict[s
     if ledger.primary_connection is None or connections.primary_dsn is None:
         return {}
     return {environment_variable(ledger.primary_connection): connections.primary_dsn}
+
+
+def _registry_variable(contract: Contract) -> dict[str, str]:
+    named = contract.kafka.schema_registry
+    return {environment_variable(named): json.dumps(dict(registry_of(named).settings))} if named else {}
 
 
 def check_spark_connection(connection_id: str) -> SparkWay:
@@ -284,6 +300,21 @@ def kafka_settings(connection: Connection) -> KafkaSettings:
         return KafkaSettings(setting_texts(connection.extra_dejson))
     except ConnectionNotGiven as error:
         raise ConnectionRefused(f"connection {connection.conn_id}: {error}") from None
+
+
+def schema_registry(connection: Connection) -> RegistrySettings:
+    """Read a registry: type http, with host, login and password, and TLS in its extra. Raises ConnectionRefused."""
+    address = http_address(connection)
+    settings = {"url": address} | {
+        name: value for name, value in _strings(connection.extra_dejson).items() if name != "endpoint"
+    }
+    if connection.login and connection.password:
+        settings["basic.auth.user.info"] = f"{connection.login}:{connection.password}"
+        mask_secret(settings["basic.auth.user.info"])
+    try:
+        return registry_settings_of(settings, connection_id=connection.conn_id)
+    except ConnectionNotGiven as error:
+        raise ConnectionRefused(str(error)) from None
 
 
 def sink_connection(connection: Connection, kind: str) -> SinkConnection:

@@ -188,7 +188,7 @@ IGNORED: Mapping[str, tuple[str, ...]] = {
         "internal.termination.signal",
         "ssl.ca.certificate.stores",
     ),
-    "of a schema registry, which Tallystick does not ask": (
+    "of a schema registry, which has a connection of its own, kafka.schema_registry of a contract": (
         "schema.registry.url",
         "basic.auth.credentials.source",
         "basic.auth.user.info",

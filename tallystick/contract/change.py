@@ -192,6 +192,8 @@ _POSTED_BY = (
     "so to the same actions_table."
 )
 _POSTED_THERE = "It holds which repairs were posted: with another table, one could be posted again."
+_FORMAT = "From the next cut on values are read as this says; one of the other format is then unreadable, and told."
+_SCHEMAS_ONLY = "Who is asked for schemas. Records that were read keep their verdicts."
 _CASE_IGNORED = (
     "Pairs that come together from the next run on may write their currency in either case, open items included; "
     "mismatches that were found before stay broken."
@@ -252,8 +254,10 @@ RULES: Mapping[str, Rule] = {
         "Look-ups search the new list from the next run on, for open items too; a topic that is not there refuses the "
         "cut, and what is broken already is not judged again."
     ),
+    "kafka.schema_registry": _kept(_SCHEMAS_ONLY),
     "kafka.producers": _kept(_NOTICE_ONLY),
     "legs": _leg_changes,
+    "event.format": _anew(_FORMAT),
     "event.match_key": _refused(_WHAT_ITEMS_HOLD),
     "event.transaction_key": _refused(_WHAT_ITEMS_HOLD),
     "event.leg": _refused(_WHAT_ITEMS_HOLD),
@@ -286,6 +290,7 @@ RULES: Mapping[str, Rule] = {
         "Cuts have read the old topics and index only their keys: what another one held before would count as never "
         "written, and an input that is not read any more as lost."
     ),
+    "ledger.event.format": _anew(_FORMAT),
     "ledger.event.match_key": _refused(_WHAT_ITEMS_HOLD),
     "ledger.event.transaction_key": _refused(_WHAT_ITEMS_HOLD),
     "ledger.event.leg": _refused(_WHAT_ITEMS_HOLD),

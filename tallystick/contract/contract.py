@@ -1,6 +1,8 @@
 """One reconciliation, as its owner writes it: a YAML file, validated whole before anything runs.
 
 Decides what a contract may say. Does not open a connection: ids only.
+
+One file, since what its parts may not say together is checked where they come together.
 """
 
 import json
@@ -22,7 +24,7 @@ from tallystick.contract.compensation import (
     refuse_columns_unfit_to_post,
 )
 from tallystick.contract.error_lines import fault_lines
-from tallystick.contract.event import EventFields, InputFields, PayloadKey
+from tallystick.contract.event import MAY_ASK_REGISTRY, EventFields, InputFields, PayloadKey
 from tallystick.contract.field_path import names_of, refuse_fields_inside_fields
 from tallystick.contract.field_types import (
     PATTERNS,
@@ -55,6 +57,9 @@ class KafkaSide(ContractPart):
     """Id of the Airflow connection (type kafka; librdkafka settings in its extra)."""
     stray_topics: tuple[TopicName, ...] = ()
     """Topics of no leg that look-ups search too: an event committed only there is misrouted, not missing."""
+    schema_registry: Name | None = None
+    """Id of the connection to the registry of the events' schemas (type http; Confluent's names for TLS in its extra).
+    For formats avro and debezium."""
     producers: Literal["any", "idempotent", "transactional"] = "any"
     """How the topics' producers must write; what they wrote otherwise is counted in the config check."""
 
@@ -82,7 +87,7 @@ class Contract(ContractPart):
     legs: dict[Name, TopicName] = Field(min_length=1)
     """Leg name to topic. A business transaction is whole when each leg was committed once."""
     event: EventFields = EventFields()
-    """Fields of the JSON payload, where they differ from the defaults."""
+    """Format and fields of the payload, where they differ from the defaults."""
     ledger: LedgerSection
     """Where the ledger is."""
     currency_case: Literal["exact", "ignored"] = "exact"
@@ -145,6 +150,26 @@ class Contract(ContractPart):
                 raise ValueError(f"expected no leg on a stray topic: {topic!r} is that of {leg!r}")
         return legs
 
+    @field_validator("event")
+    @classmethod
+    def _knows_its_registry(cls, event: EventFields, info: ValidationInfo) -> EventFields:
+        kafka = info.data.get("kafka")
+        return event.asking(kafka.schema_registry) if kafka is not None else event
+
+    @field_validator("ledger")
+    @classmethod
+    def _registry_is_asked(cls, ledger: LedgerSection, info: ValidationInfo) -> LedgerSection:
+        kafka, event = info.data.get("kafka"), info.data.get("event")
+        if kafka is None or event is None:
+            return ledger
+        formats = {event.format, ledger.event.format or event.format}
+        if kafka.schema_registry and not formats & set(MAY_ASK_REGISTRY):
+            raise ValueError(
+                f"got kafka.schema_registry with event.format {event.format}; expected none, since only formats "
+                f"{' and '.join(MAY_ASK_REGISTRY)} ask it"
+            )
+        return ledger
+
     @field_validator("ledger")
     @classmethod
     def _kind_fits(cls, ledger: LedgerSection, info: ValidationInfo) -> LedgerSection:
@@ -172,9 +197,11 @@ class Contract(ContractPart):
     @field_validator("ledger")
     @classmethod
     def _inputs_fields_fit(cls, ledger: LedgerSection, info: ValidationInfo) -> LedgerSection:
-        event = info.data.get("event")
-        if event is not None and ledger.kind == "topic":
-            refuse_fields_inside_fields(_of_input(event, ledger, several_legs=len(info.data.get("legs", ())) > 1).paths)
+        event, kafka = info.data.get("event"), info.data.get("kafka")
+        if event is not None and kafka is not None and ledger.kind == "topic":
+            several_legs = len(info.data.get("legs", ())) > 1
+            inputs = _of_input(event, ledger, kafka.schema_registry, several_legs=several_legs)
+            refuse_fields_inside_fields(inputs.paths)
         return ledger
 
     @field_validator("ledger")
@@ -250,6 +277,11 @@ class Contract(ContractPart):
                 "expected none with event.amount_unit major or currency_case ignored: a republished event is written "
                 "in minor units, with the currency as the scan compared it"
             )
+        if event.format != "json":
+            raise ValueError(
+                f"expected none with event.format {event.format}: a repair publishes JSON and posts from JSON, and the "
+                "topic's consumers read another format"
+            )
         if event.sequence is not None:
             raise ValueError("expected none with event.sequence: a republished event would stand out of order")
         nested = next((path for path in event.paths if len(names_of(path)) > 1), None)
@@ -279,7 +311,7 @@ class Contract(ContractPart):
     @property
     def input_event(self) -> EventFields:
         """Keys of an input event. Where the contract has one leg, none is asked for: the input is of that one."""
-        return _of_input(self.event, self.ledger, several_legs=len(self.legs) > 1)
+        return _of_input(self.event, self.ledger, self.kafka.schema_registry, several_legs=len(self.legs) > 1)
 
     def event_on(self, topic: str) -> EventFields:
         """Keys of an event of this topic, be it an input or an output."""
@@ -328,12 +360,12 @@ class Contract(ContractPart):
         return sha256(document.encode()).hexdigest()
 
 
-def _of_input(event: EventFields, ledger: LedgerSection, *, several_legs: bool) -> EventFields:
+def _of_input(event: EventFields, ledger: LedgerSection, registry: str | None, *, several_legs: bool) -> EventFields:
     """Return the fields of an input event: those of the output where the contract states no other."""
     plain = EventFields(
         **{name: getattr(event, name) for name in InputFields.model_fields}, amount_unit=ledger.amount_unit
     )
-    fields = plain.model_copy(update=ledger.event.model_dump(exclude_none=True))
+    fields = plain.model_copy(update=ledger.event.model_dump(exclude_none=True)).asking(registry)
     return fields if several_legs else fields.model_copy(update={"leg": fields.match_key})
 
 

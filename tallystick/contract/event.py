@@ -1,9 +1,9 @@
 """The contract's section on events: the payload's keys, of an output and of an input."""
 
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from tallystick.contract.field_path import refuse_fields_inside_fields
 from tallystick.contract.field_types import AmountUnit, ContractPart, PayloadField
@@ -17,8 +17,35 @@ class PayloadKey(StrEnum):
     ORDERING_KEY = "ordering_key"
 
 
+EventFormat = Literal["json", "json_schema", "avro", "debezium"]
+ASKS_REGISTRY: tuple[EventFormat, ...] = ("avro",)
+"""The formats whose values no one can read without their schema."""
+MAY_ASK_REGISTRY: tuple[EventFormat, ...] = (*ASKS_REGISTRY, "debezium")
+
+
 class EventFields(ContractPart):
-    """The fields of the JSON payload, each a key or a path of keys."""
+    """The fields of the payload, each a key or a path of keys."""
+
+    format: EventFormat = "json"
+    """How a record's value is written. json: as it stands. json_schema: JSON behind a schema's id, as Confluent's
+    serializers write it. avro: behind a schema's id too, read by the schema that kafka.schema_registry gives for it.
+    debezium: a change event, whose row as it was inserted is the payload; its envelope is JSON, or Avro where
+    kafka.schema_registry is named."""
+    _registry: str | None = PrivateAttr(None)
+    """Connection id of the registry of its schemas: the contract says it once, for all its events."""
+
+    @property
+    def registry(self) -> str | None:
+        """Return the connection id of the schema registry to ask, if any."""
+        return self._registry
+
+    def asking(self, registry: str | None) -> "EventFields":
+        """Return the same fields, whose schemas are in this registry. Raises ValueError where they need one."""
+        if registry is None and self.format in ASKS_REGISTRY:
+            raise ValueError(f"expected kafka.schema_registry with format {self.format}: it has the schemas")
+        fields = self.model_copy()
+        fields._registry = registry if self.format in MAY_ASK_REGISTRY else None
+        return fields
 
     match_key: PayloadField = "event_id"
     """Identifies the event; pairs with the ledger's match_key. The compared fields are no part of it."""
@@ -77,6 +104,8 @@ class EventFields(ContractPart):
 class InputFields(ContractPart):
     """The fields of an input event, where they differ from the output's (`event`)."""
 
+    format: EventFormat | None = None
+    """How an input's value is written."""
     match_key: PayloadField | None = None
     """Pairs with the output's match_key."""
     transaction_key: PayloadField | None = None

@@ -4,6 +4,8 @@
 `read_whole`, `read_each`), look-ups read single ones (`read`) or only their keys (`decode_keys`). `read` is the rule;
 the quick ways say what it says, only sooner.
 
+A value of another format is opened first (`tallystick.formats`): all of what follows then holds for the JSON inside.
+
 One file, since all ways of reading must say the same.
 
 A readable event is one JSON object (RFC 8259) in UTF-8, with nothing but white space behind it and not more than
@@ -28,6 +30,8 @@ from msgspec import Meta
 from tallystick.contract.equality import LONG_MAX, LONG_MIN, TEXT_LENGTH_MAX
 from tallystick.contract.event import EventFields
 from tallystick.contract.field_path import names_of
+from tallystick.formats.opener import Opener, opener_of
+from tallystick.formats.prefix import Undecodable
 from tallystick.text.money import minor_unit_digits
 
 try:
@@ -38,8 +42,8 @@ except ImportError:  # no compiler was there when Tallystick was installed: Pyth
 DEPTH_MAX = 100
 """Objects and arrays inside each other. Deeper, a parser ends where its stack does: each time at another depth."""
 
-DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, TypeError, RecursionError)
-"""The errors of msgspec's JSON decoder for bytes that it refuses; a TypeError where there are none."""
+DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, TypeError, RecursionError, Undecodable)
+"""The errors of msgspec's JSON decoder for bytes that it refuses; a TypeError where there are none. And of openers."""
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _BRACKET = re.compile(rb"[][{}]")
 _WHOLE_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)")
@@ -116,9 +120,24 @@ class EventDecoder:
         self._amount, self._is_major = fields.amount_minor, fields.amount_unit == "major"
         self._sequence = fields.sequence
         self._decode = _raw_decoder({path: names_of(path) for path in fields.paths})
+        self._opener: Opener | None = opener_of(fields)
+        self._opened: tuple[Sequence[bytes | None], Sequence[bytes | None]] = ((), ())
 
     def read(self, value: bytes | None) -> EventReading:
-        """Read the event of a record's value."""
+        """Read the event of a record's value. Raises RegistryUnreachable, as all ways of reading do."""
+        if value is None or self._opener is None:
+            return self._read(value)
+        try:
+            reading = self._read(self._opener.to_json(value))
+        except Undecodable as error:
+            return EventReading(problem=str(error))
+        if not reading.problem:
+            return reading
+        reasons = (self._opener.why_unusable(value, path) for path in self._fields.paths)
+        return reading._replace(problem=next(filter(None, reasons), reading.problem))
+
+    def _read(self, value: bytes | None) -> EventReading:
+        """Read the event of a JSON value."""
         if value is None:
             return EventReading(problem="it has no value")
         if problem := unsound(value):
@@ -144,7 +163,7 @@ class EventDecoder:
         """
         if _read_simple is None or self._several_legs or not _is_plain(self._fields):
             return None
-        columns = _read_simple(list(values), self._simple_names, TEXT_LENGTH_MAX)
+        columns = _read_simple(list(self._all_opened(values)), self._simple_names, TEXT_LENGTH_MAX)
         return None if columns is None else SimpleEvents(*columns)
 
     @cached_property
@@ -155,6 +174,7 @@ class EventDecoder:
 
     def read_whole(self, values: Sequence[bytes | None]) -> list[Event] | None:
         """Read all events if each is readable and all texts are strings, which is nearly always so; otherwise None."""
+        values = self._all_opened(values)
         try:
             events = list(map(self._of_strings, values))
         except DECODE_ERRORS:  # a record without a value is a TypeError
@@ -163,6 +183,7 @@ class EventDecoder:
 
     def read_each(self, values: Sequence[bytes | None]) -> list[Event | None]:
         """Read the event of each value, None where it is unreadable."""
+        values = self._all_opened(values)
         are_sound = _are_sound([value for value in values if value is not None])
         return [self._event(value, is_sound=are_sound) for value in values]
 
@@ -173,13 +194,34 @@ class EventDecoder:
                 return _Texts(self._of_numbers(value))
             except (*DECODE_ERRORS, OverflowError):
                 pass
-        reading = self.read(value)
+        reading = self._read(value)
         return None if reading.problem else cast("Event", reading)
+
+    def _all_opened(self, values: Sequence[bytes | None]) -> Sequence[bytes | None]:
+        """Return the values as JSON, None where one cannot be opened. The same ones are opened once, for all ways."""
+        if self._opener is None:
+            return values
+        if values is not self._opened[0]:
+            self._opened = values, list(map(self._json_or_none, values))
+        return self._opened[1]
+
+    def _json_or_none(self, value: bytes | None) -> bytes | None:
+        try:
+            return self._opener.to_json(value) if self._opener and value is not None else None
+        except Undecodable:
+            return None
 
     @cached_property
     def decode_keys(self) -> Callable[[bytes], EventKeys]:
         """Decode only the keys of a payload, as `written_keys` has them. Raises DECODE_ERRORS where it may have any."""
-        return cast("Callable[[bytes], EventKeys]", msgspec.json.Decoder(_two_keys(self._fields)).decode)
+        decode = cast("Callable[[bytes], EventKeys]", msgspec.json.Decoder(_two_keys(self._fields)).decode)
+        opener = self._opener
+        return decode if opener is None else lambda value: decode(opener.to_json(value))
+
+    @property
+    def keeps_text(self) -> bool:
+        """Return whether a key's text stands in a value's bytes as JSON writes it."""
+        return self._opener is None or self._opener.keeps_text
 
     @cached_property
     def _of_strings(self) -> Callable[[bytes | None], Event]:

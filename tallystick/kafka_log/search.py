@@ -65,7 +65,8 @@ def find_records(
     """
     fetch = heads.over(fetch)
     possible: Iterable[Record]
-    needles, keys = wanted.needles, _KeyFilter(fields, wanted)
+    needles = wanted.needles if decoder_of(fields).keeps_text else None
+    keys = _KeyFilter(fields, wanted)
     for offsets in ranges:
         places = sorted(offset for part, offset in wanted.places if part == offsets.topic_partition)
         at_places = frozenset(places)

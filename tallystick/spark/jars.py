@@ -139,8 +139,13 @@ def run_ivy(work: Path, wanted: Sequence[WantedJar], *, settings: str = "") -> s
 
     settings: the text of an ivysettings.xml; "" for Ivy's own, which read poms.
     """
+    return run_ivy_module(work, ivy_module(wanted), settings=settings)
+
+
+def run_ivy_module(work: Path, module: str, *, settings: str = "") -> str:
+    """Let Ivy fetch what a module file asks for, whatever its artifacts are. Raises JarsRefused."""
     java = _find_java()
-    (work / "ivy.xml").write_text(ivy_module(wanted))
+    (work / "ivy.xml").write_text(module)
     command = [java, "-jar", str(_find_ivy()), "-ivy", "ivy.xml", "-cache", str(work / "cache")]
     if settings:
         (work / "ivysettings.xml").write_text(settings)

@@ -17,6 +17,7 @@ from tallystick.alerting.sinks.connection import SinkConnection
 from tallystick.alerting.sinks.file import FileSink
 from tallystick.alerting.sinks.registry import UnusableSink
 from tallystick.connections.connections import HttpAccount, connections_from_environment, environment_variable
+from tallystick.connections.schema_registry import registry_of
 from tallystick.contract.contract import Contract, load_contract
 from tallystick.host.artifacts import ArtifactsRefused, ObjectPlace
 from tallystick.ledger.input_topics import input_kafka
@@ -82,6 +83,37 @@ def test_the_spark_app_gets_the_primarys_address_where_rows_are_read_on_a_standb
 
 BY_COLUMN = {"kind": "jdbc", "order_by": "entry_id", "overlap": 0}
 JDBC = PAYMENTS.model_copy(update={"ledger": PAYMENTS.ledger.model_copy(update=BY_COLUMN)})
+
+
+def of_avro() -> Contract:
+    document = PAYMENTS.model_dump(mode="json", exclude_defaults=True) | {"event": {"format": "avro"}}
+    return Contract.model_validate(
+        document | {"kafka": document["kafka"] | {"schema_registry": "schemas"}, "compensation": None}
+    )
+
+
+def test_the_spark_app_gets_the_schema_registry_and_this_task_knows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    extra = {"ssl.ca.location": "/ca.pem"}
+    connection = {"conn_type": "http", "schema": "https", "host": "registry", "login": "reader", "password": "p:w"}
+    monkeypatch.setenv("AIRFLOW_CONN_SCHEMAS", json.dumps(connection | {"extra": extra}))
+    environment = read_spark_environment(of_avro())
+    assert json.loads(environment[environment_variable("schemas")]) == {
+        "url": "https://registry/",
+        "basic.auth.user.info": "reader:p:w",
+        **extra,
+    }
+    assert registry_of("schemas").host == "registry"
+
+
+def test_a_schema_registry_of_another_kind_is_refused_without_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SCHEMAS", json.dumps({"conn_type": "postgres", "host": "registry"}))
+    with pytest.raises(ConnectionRefused, match="connection schemas: got type 'postgres'"):
+        read_connections(of_avro())
+    insecure = {"conn_type": "http", "host": "registry", "login": "reader", "password": "hidden"}
+    monkeypatch.setenv("AIRFLOW_CONN_SCHEMAS", json.dumps(insecure))
+    with pytest.raises(ConnectionRefused, match="expected https") as refused:
+        read_connections(of_avro())
+    assert "hidden" not in str(refused.value)
 
 
 def test_a_ledger_behind_jdbc_is_given_by_its_extra_or_is_a_postgres_connection(

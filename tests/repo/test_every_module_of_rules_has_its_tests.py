@@ -13,6 +13,7 @@ PACKAGES = (
     "model",
     "text",
     "contract",
+    "formats",
     "kafka_log",
     "kafka_cluster",
     "matching",

@@ -53,6 +53,7 @@ PACKAGE_LAYERS = (
     ("host", "connections"),
     ("text",),
     ("contract",),
+    ("formats",),
     ("kafka_log", "alerting", "spark"),
     ("kafka_cluster", "ledger"),
     ("matching", "proposal"),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from jars import read_locks, read_wanted
 
-from tallystick.spark.jars import read_lock, spark_jars
+from tallystick.spark.jars import read_lines, read_lock, spark_jars
 
 REQUIREMENTS = Path(__file__).parents[2] / "requirements"
 JAR_LOCKS = {
@@ -52,6 +52,12 @@ def test_every_listed_version_is_the_locked_one(listed: str) -> None:
     assert wanted
     locked = pins(f"{listed}.lock")
     assert [(name, version) for name, version in wanted if locked.get(name) != version] == []
+
+
+def test_the_registry_that_is_listed_is_locked() -> None:
+    ((_, (configuration, coordinates, _)),) = read_lines(REQUIREMENTS / "registry.in", columns=3)
+    (jar,) = read_lock(REQUIREMENTS / "registry.lock")
+    assert (jar.configuration, ":".join(jar.coordinates)) == (configuration, coordinates)
 
 
 def test_both_owners_of_the_pyspark_folder_are_one_version() -> None:

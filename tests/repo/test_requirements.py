@@ -81,7 +81,7 @@ def test_an_import_that_is_not_declared_is_found_and_its_neighbours_are_not() ->
 
 UNSHIPPED = ("bench", "lab", "setup", "tests")
 """What never leaves this checkout imports what the locks are made from, or an extra brings."""
-OF_MAVEN = {"jars", "old_jars", "old_postgres"}
+OF_MAVEN = {"jars", "old_jars", "old_postgres", "registry"}
 OF_THIS_CHECKOUT = {*UNSHIPPED, *(file.stem for file in (ROOT / "setup").glob("*.py"))}
 
 

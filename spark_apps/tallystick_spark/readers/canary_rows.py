@@ -1,7 +1,8 @@
 """Planted events and rows as DataFrames of the same shape as what is read, to be scanned with it.
 
 They are made of Arrow tables, which Spark keeps in its plan: rows of Python would be a job of their own to be read.
-Events are read here as they are in the tasks.
+Events are read here as they are in the tasks, and are JSON whatever the topic's format is: they try the rule, and what
+comes behind it.
 """
 
 from collections.abc import Sequence
@@ -43,7 +44,7 @@ def canary_events_read(
             "value": pa.array(values, pa.binary()),
         }
     )
-    decoder = EventDecoder(fields, several_legs=several_legs)
+    decoder = EventDecoder(fields.model_copy(update={"format": "json"}), several_legs=several_legs)
     read = with_events(records, decoder, has_sequence=fields.sequence is not None)
     return spark.createDataFrame(pa.Table.from_batches([read]))
 

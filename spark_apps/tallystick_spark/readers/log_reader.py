@@ -20,7 +20,9 @@ from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
 from tallystick.connections.connections import KafkaSettings
+from tallystick.connections.schema_registry import remember_registries
 from tallystick.contract.event import EventFields
+from tallystick.formats.schema_cache import RegistryUnreachable, registries_of
 from tallystick.host.artifacts import ArtifactsUnreachable
 from tallystick.host.gc_tuning import relaxed_gc
 from tallystick.kafka_cluster.batch_fingerprints import fingerprints
@@ -83,7 +85,7 @@ def as_raised_in_the_task() -> Iterator[None]:
     except PythonException as error:
         for line in str(error).splitlines():
             name, _, sentence = line.partition(": ")
-            for kind in (CorruptBatch, LogEndsEarly, OffsetNotInLog, ArtifactsUnreachable):
+            for kind in (CorruptBatch, LogEndsEarly, OffsetNotInLog, ArtifactsUnreachable, RegistryUnreachable):
                 if name == f"{kind.__module__}.{kind.__name__}":
                     raise kind(sentence) from error
         raise
@@ -123,11 +125,12 @@ class LogTopic:
 
         Raises, by the task: CorruptBatch, OffsetNotInLog.
         """
-        kafka, fields, legs = self.kafka, self.fields, dict(self.legs)
+        kafka, fields, legs, registries = self.kafka, self.fields, dict(self.legs), registries_of(self.fields)
         sample = {part.topic_partition: part for part in self.sample}
         heads_max, index = HEADS_MAX // max(1, len(self.slices)), self.index
 
         def read(slices: Sequence[TopicSlice]) -> Iterator[pa.RecordBatch]:
+            remember_registries(registries)
             with open_admin(kafka) as admin:
                 fetch = fetch_ahead(*fetchers(admin), [part.readable for part in slices])
                 decoder = _decoder(fields, legs)
@@ -153,9 +156,10 @@ class LogTopic:
         shape: str,
     ) -> DataFrame:
         """Read the records at these offsets in tasks, and return what those make of them."""
-        kafka = self.kafka
+        kafka, registries = self.kafka, registries_of(self.fields)
 
         def read(wanted: Sequence[WantedOffsets]) -> Iterator[pa.RecordBatch]:
+            remember_registries(registries)
             with open_admin(kafka) as admin:
                 fetch = fetch_ahead(*fetchers(admin), [one.span for one in wanted if one.picked is None])
                 fetch_one = fetcher(admin, fetch_bytes=1)
@@ -302,9 +306,10 @@ def log_events(
 
     Raises, by the task: CorruptBatch, OffsetNotInLog.
     """
-    has_sequence = fields.sequence is not None
+    has_sequence, registries = fields.sequence is not None, registries_of(fields)
 
     def read(some: Sequence[OffsetRange]) -> Iterator[pa.RecordBatch]:
+        remember_registries(registries)
         decoder = EventDecoder(fields, several_legs=several_legs)
         with open_admin(kafka) as admin:
             fetch = fetch_ahead(*fetchers(admin), some)

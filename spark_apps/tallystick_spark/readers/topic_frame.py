@@ -13,7 +13,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tallystick.connections.connections import KafkaSettings
+from tallystick.connections.schema_registry import remember_registries
 from tallystick.contract.event import EventFields
+from tallystick.formats.schema_cache import registries_of
 from tallystick.kafka_log.event_decoder import EventDecoder
 from tallystick.model.offsets import OffsetRange
 from tallystick_spark.readers.event_columns import read_events
@@ -107,9 +109,10 @@ def _assert_level(options: Any) -> None:
 
 def parse_events(source: DataFrame, fields: EventFields, *, several_legs: bool) -> DataFrame:
     """Read the contract's fields, as `EventDecoder.read` does. A record that lacks one is kept, with readable false."""
-    has_sequence = fields.sequence is not None
+    has_sequence, registries = fields.sequence is not None, registries_of(fields)
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        remember_registries(registries)
         decoder = EventDecoder(fields, several_legs=several_legs)
         for batch in batches:
             yield with_events(batch, decoder, has_sequence=has_sequence)

@@ -104,8 +104,9 @@ def _judge(
 def local_run(contract: Contract, contract_file: Path, progress: "Progress") -> "LocalRun":
     """Open the store, whose clock a run uses, and collect what the run needs from the environment.
 
-    Raises, before anything is stored: LibraryMissing, SparkNotReady, ArtifactsRefused.
+    Raises, before anything is stored: LibraryMissing, ConnectionNotGiven, SparkNotReady, ArtifactsRefused.
     """
+    from tallystick.kafka_log.event_decoder import decoder_of
     from tallystick.pipeline.local_run import LocalRun
     from tallystick.spark.spark_job import submit_argv
     from tallystick.spark.spark_server import with_running_server
@@ -115,6 +116,8 @@ def local_run(contract: Contract, contract_file: Path, progress: "Progress") -> 
     artifacts = artifacts_place()
     environment = with_running_server(os.environ, artifacts_folder())
     submit_argv((), reread=False, environment=environment)
+    for fields in (contract.event, contract.input_event):
+        decoder_of(fields)  # what a format needs is there, before a cut is stored
     engine = open_store(store_dsn())
     return LocalRun(
         contract=contract,

@@ -1,4 +1,7 @@
-"""What a changed contract does to its books: a change that fires each rule, and its twin that does not."""
+"""What a changed contract does to its books: a change that fires each rule, and its twin that does not.
+
+One file, since each field of a contract has its case in one table.
+"""
 
 from collections.abc import Iterator
 from typing import Any, get_origin
@@ -103,6 +106,8 @@ def test_every_field_of_a_contract_has_its_rule_and_no_rule_is_without_field() -
     assert set(RULES) == set(fields_of(Contract))
 
 
+OF_AVRO = with_parts(kafka={"schema_registry": "schemas"}, event={"format": "avro"})
+
 CASES = [
     *(
         (
@@ -125,6 +130,8 @@ CASES = [
     ("legs.fee", PLAIN, contract_of(legs=TWO_LEGS), ANEW),
     ("legs.fee", contract_of(legs=TWO_LEGS), PLAIN, REFUSED),
     ("legs.payout", PLAIN, contract_of(legs={"payout": "billing.fees"}), REFUSED),
+    ("kafka.schema_registry", OF_AVRO, with_parts(kafka={"schema_registry": "other"}, event={"format": "avro"}), KEPT),
+    ("event.format", OF_AVRO, with_parts(kafka={"schema_registry": "schemas"}, event={"format": "debezium"}), ANEW),
     ("event.match_key", PLAIN, with_parts(event={"match_key": "id"}), REFUSED),
     ("event.transaction_key", PLAIN, with_parts(event={"transaction_key": "id"}), REFUSED),
     ("event.leg", PLAIN, with_parts(event={"leg": "kind"}), REFUSED),
@@ -156,7 +163,9 @@ CASES = [
     *(
         (f"ledger.event.{name}", OF_INPUTS, with_inputs(event={name: "other"}), REFUSED)
         for name in InputFields.model_fields
+        if name != "format"
     ),
+    ("ledger.event.format", OF_INPUTS, with_inputs(event={"format": "json_schema"}), ANEW),
     ("ledger.index_windows", OF_INPUTS, with_inputs(index_windows=24), ANEW),
     ("ledger.index_windows", PLAIN, with_parts(ledger={"index_windows": 24}), ANEW),
     ("ledger.connection", PLAIN, with_parts(ledger={"connection": "other"}), REFUSED),

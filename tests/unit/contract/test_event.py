@@ -1,6 +1,10 @@
 """A contract's names of an event's keys, field by field."""
 
-from tests.unit.contract.documents import INPUTS, ORDERED, TO_TOPIC, FieldCases, shown
+import pickle
+
+from tallystick.contract.contract import Contract
+from tallystick.contract.event import EventFields
+from tests.unit.contract.documents import GOOD, INPUTS, ORDERED, REPAIR, TO_TOPIC, FieldCases, changed, shown
 
 
 class TestFields(FieldCases):
@@ -32,6 +36,24 @@ class TestFields(FieldCases):
             f"ledger: got {shown({**INPUTS, 'event': {'match_key': 'amount_minor.id'}})}; expected one value at each "
             "path: amount_minor.id lies inside amount_minor, which is a field itself",
         ),
+        # formats
+        ({"event__format": "xml"}, "event.format: got \"xml\"; expected 'json', 'json_schema', 'avro' or 'debezium'"),
+        (
+            {"event": {"format": "avro"}},
+            'event: got {"format": "avro"}; expected kafka.schema_registry with format avro: it has the schemas',
+        ),
+        (
+            {"kafka__schema_registry": "schemas"},
+            f"ledger: got {shown(GOOD['ledger'])}; got kafka.schema_registry with event.format json; expected none",
+        ),
+        (
+            {**TO_TOPIC, "ledger": {**INPUTS, "event": {"format": "avro"}}},
+            f"ledger: got {shown({**INPUTS, 'event': {'format': 'avro'}})}; expected kafka.schema_registry with",
+        ),
+        (
+            {"event": {"format": "json_schema"}, "compensation": REPAIR},
+            f"compensation: got {shown(REPAIR)}; expected none with event.format json_schema: a repair publishes JSON",
+        ),
         # how money is written, order, time, isolation
         ({"event__amount_unit": "cents"}, "event.amount_unit: got \"cents\"; expected 'minor' or 'major'"),
         (
@@ -50,6 +72,12 @@ class TestFields(FieldCases):
     )
 
     read = (
+        {"event": {"format": "json_schema"}},
+        {"event": {"format": "debezium"}},
+        {"event": {"format": "debezium"}, "kafka__schema_registry": "schemas"},
+        {"event": {"format": "avro"}, "kafka__schema_registry": "schemas"},
+        {**TO_TOPIC, "kafka__schema_registry": "schemas", "ledger": {**INPUTS, "event": {"format": "avro"}}},
+        {"event": {"format": "json"}, "compensation": REPAIR},
         {"event": {"match_key": "eventId"}},
         {
             "event": {
@@ -65,3 +93,21 @@ class TestFields(FieldCases):
         {"event": ORDERED},
         {"event": {"ordering_key": "payment_id", "sequence": "number"}},
     )
+
+
+def test_fields_know_the_registry_of_their_contract_and_only_where_they_ask_it() -> None:
+    avro = Contract.model_validate(changed(event__format="avro", kafka__schema_registry="schemas"))
+    assert avro.event.registry == avro.event_on("billing.payments").registry == "schemas"
+    assert pickle.loads(pickle.dumps(avro.event)) == avro.event
+    assert avro.event != EventFields(format="avro")
+    inputs = {**INPUTS, "event": {"format": "avro"}}
+    mixed = Contract.model_validate(changed(**TO_TOPIC | {"ledger": inputs, "kafka__schema_registry": "schemas"}))
+    assert (mixed.event.registry, mixed.input_event.registry) == (None, "schemas")
+    plain = Contract.model_validate(changed())
+    assert (plain.event.registry, plain.input_event.registry) == (None, None)
+
+
+def test_a_format_is_a_part_of_the_meaning_and_a_plain_contract_keeps_its_own() -> None:
+    plain = Contract.model_validate(changed())
+    assert plain.fingerprint == Contract.model_validate(changed(event__format="json")).fingerprint
+    assert plain.fingerprint != Contract.model_validate(changed(event__format="debezium")).fingerprint

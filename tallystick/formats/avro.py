@@ -1,0 +1,325 @@
+"""Avro behind a schema's id: fastavro decodes by the writer's schema, and the contract's paths are kept.
+
+Decides what each type of Avro is at the end of a path:
+
+- string, enum: a text. int, long, and each logical type on them: the whole number that stands there.
+- bytes or fixed with the logical type decimal: the number with all digits of its scale, never rounded.
+- fixed with the logical type uuid: its text of five groups.
+- float, double: nothing that a contract can use, and so are bytes, lists and whole records.
+- null: the field is missing. A union: what was written. A map: an object.
+
+Fields are found by their names in the schema that wrote the record, so one slice may hold records of many schemas.
+Aliases and the reader's defaults are not used. A schema that contains itself, or has a list whose members take no
+bytes, is refused: a few bytes could take any stack or memory.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+import msgspec
+
+from tallystick.contract.field_path import document_of, names_of
+from tallystick.formats.prefix import HEAD_BYTES, Undecodable, schema_id_of
+from tallystick.formats.schema_cache import SchemaCache, SchemaText
+from tallystick.host.extras import require
+
+DECIMAL_BYTES_MAX = 32
+"""Of one decimal: 76 digits. What a contract compares has 64 bits."""
+_DEPTH_MAX, _PARTS_MAX = 100, 100_000
+"""Of one schema, with each named type written out where it is used."""
+UNUSABLE: Mapping[str, Any] = {}
+"""What stands in the JSON for a value that no contract can use: neither a text nor a number."""
+_USABLE = frozenset({"text", "whole number", "decimal", "uuid"})
+
+encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True)
+class AvroKind:
+    """The type of value that a schema lets stand at a path.
+
+    name: text, whole number, decimal, uuid, floating point number, bytes, and Avro's word for any other.
+    """
+
+    name: str
+    scale: int = 0
+    """Of a decimal."""
+
+
+class AvroOpener:
+    """Opens the values of one contract's topic. paths: all that it reads."""
+
+    keeps_text = False
+
+    def __init__(self, schemas: SchemaCache, paths: Sequence[str]) -> None:
+        require("fastavro")
+        self._schemas, self._paths = schemas, paths
+        self._readers: dict[int, Callable[[bytes], dict[str, Any]]] = {}
+
+    def to_json(self, value: bytes) -> bytes:
+        """Return the contract's paths as one JSON object. Raises Undecodable, RegistryUnreachable."""
+        return encode(self.document(value))
+
+    def document(self, value: bytes) -> dict[str, Any]:
+        """Return the same before it is written as JSON. Raises Undecodable, RegistryUnreachable."""
+        schema_id = schema_id_of(value)
+        read = self._readers.get(schema_id)
+        if read is None:
+            read = self._readers[schema_id] = self._schema(schema_id).reader_of(self._paths)
+        return read(value)
+
+    def why_unusable(self, value: bytes, path: str) -> str:
+        """Return why the value's schema gives no field at a path."""
+        return self._schema(schema_id_of(value)).why_unusable(path)
+
+    def _schema(self, schema_id: int) -> "AvroSchema":
+        return self._schemas.get("AVRO", schema_id, AvroSchema)
+
+
+class AvroSchema:
+    """A writer's schema, without the logical types that fastavro would turn into objects. Raises Undecodable."""
+
+    def __init__(self, schema: SchemaText) -> None:
+        self.schema_id = schema.schema_id
+        named: dict[str, Any] = {}
+        try:
+            for _, text in schema.imports:
+                self._parse(text, named)
+            self._root = self._parse(schema.text, named)
+            self._named = named
+            _Measure(named).of(self._root)
+        except _Dangerous as error:
+            raise Undecodable(f"its schema {self.schema_id} {error}") from None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, self._refusals) as error:
+            raise Undecodable(f"its schema {self.schema_id} is no Avro schema ({type(error).__name__})") from None
+
+    def _parse(self, text: str, named: dict[str, Any]) -> Any:
+        from fastavro import parse_schema
+
+        return parse_schema(_prepared(json.loads(text)), named_schemas=named)
+
+    @property
+    def _refusals(self) -> type[Exception]:
+        from fastavro.schema import SchemaParseException
+
+        return SchemaParseException
+
+    def reader_of(self, paths: Sequence[str]) -> Callable[[bytes], dict[str, Any]]:
+        """Return what reads these paths of a value of this schema, into one document."""
+        from fastavro import schemaless_reader
+
+        root, schema_id = self._root, self.schema_id
+        pick = _picker({path: self.kinds_at(path) for path in paths})
+
+        def read(value: bytes) -> dict[str, Any]:
+            stream = BytesIO(value)
+            stream.seek(HEAD_BYTES)
+            try:
+                record = schemaless_reader(stream, root)
+            except Exception as error:  # fastavro lets pass what Python raises for bytes that are no such value
+                raise Undecodable(
+                    f"its bytes are no value of its schema {schema_id} ({type(error).__name__})"
+                ) from None
+            if stream.read(1) or not isinstance(record, dict):
+                what = "no record" if not isinstance(record, dict) else "a value and more behind it"
+                raise Undecodable(f"its bytes are {what} of its schema {schema_id}")
+            return pick(record)
+
+        return read
+
+    def kinds_at(self, path: str) -> frozenset[AvroKind]:
+        """Return all that may stand at a path; empty where no record of this schema has it."""
+        found = [self._root]
+        for name in names_of(path):
+            found = [inside for one in found for inside in self._inside(one, name)]
+        return frozenset(_kind_of(one) for each in found for one in self._branches(each))
+
+    def why_unusable(self, path: str) -> str:
+        """Return why nothing that stands at a path can be a field; "" where something may."""
+        kinds = {kind for kind in self.kinds_at(path) if kind.name != "null"}
+        if not kinds:
+            return f"its schema {self.schema_id} has no field {path}"
+        names = {kind.name for kind in kinds}
+        if not names & _USABLE:
+            return f"{path} is {' or '.join(sorted(names))} in its schema {self.schema_id}; {EXPECTED}"
+        if _bytes_kind(kinds) is None and names <= {"decimal", "uuid", "bytes"}:
+            return f"{path} may be bytes of several kinds in its schema {self.schema_id}; {EXPECTED}"
+        return ""
+
+    def _inside(self, schema: Any, name: str) -> Iterator[Any]:
+        for one in self._branches(schema):
+            if isinstance(one, dict) and one["type"] in ("record", "error"):
+                yield from (member["type"] for member in one["fields"] if member["name"] == name)
+            elif isinstance(one, dict) and one["type"] == "map":
+                yield one["values"]
+
+    def _branches(self, schema: Any) -> Iterator[Any]:
+        for one in schema if isinstance(schema, list) else [schema]:
+            yield self._named.get(one, one) if isinstance(one, str) else one
+
+
+EXPECTED = "expected a text, a whole number or a decimal"
+
+
+class _Dangerous(Exception):
+    """A schema by which a few bytes take any stack or memory."""
+
+
+class _Measure:
+    """Measures a schema: the fewest bytes of a value, and how many parts it has. Raises _Dangerous."""
+
+    def __init__(self, named: Mapping[str, Any]) -> None:
+        self._named, self._known, self._open = named, dict[str, tuple[int, int]](), list[str]()
+
+    def of(self, schema: Any, depth: int = 0) -> tuple[int, int]:
+        """Return the fewest bytes, and the number of parts."""
+        if depth > _DEPTH_MAX:
+            raise _Dangerous(f"is nested more than {_DEPTH_MAX} deep")
+        bytes_min, parts = self._of(schema, depth + 1)
+        if parts > _PARTS_MAX:
+            raise _Dangerous(f"has more than {_PARTS_MAX:,} parts")
+        return bytes_min, parts
+
+    def _of(self, schema: Any, depth: int) -> tuple[int, int]:
+        if isinstance(schema, list):
+            return 1, 1 + sum(self.of(one, depth)[1] for one in schema)
+        if isinstance(schema, str):
+            return self._of_named(schema, depth) if schema in self._named else (_BYTES_MIN.get(schema, 1), 1)
+        match schema["type"]:
+            case "array" | "map" as kind:
+                bytes_min, parts = self.of(schema["items" if kind == "array" else "values"], depth)
+                if kind == "array" and not bytes_min:
+                    raise _Dangerous("has a list whose members take no bytes")
+                return 1, 1 + parts
+            case "fixed":
+                return schema["size"], 1
+            case "record" | "error":
+                return self._of_named(schema["name"], depth)
+            case kind:
+                return _BYTES_MIN.get(kind, 1), 1
+
+    def _of_named(self, name: str, depth: int) -> tuple[int, int]:
+        if name in self._open:
+            raise _Dangerous(f"has the record {name} inside itself")
+        if name not in self._known:
+            self._open.append(name)
+            one = self._named[name]
+            fields = one.get("fields")
+            if fields is None:
+                self._known[name] = self.of({**one, "name": ""}, depth) if one["type"] != "enum" else (1, 1)
+            else:
+                sizes = [self.of(member["type"], depth) for member in fields]
+                self._known[name] = sum(size for size, _ in sizes), 1 + sum(parts for _, parts in sizes)
+            self._open.pop()
+        return self._known[name]
+
+
+_BYTES_MIN = {"null": 0, "float": 4, "double": 8}
+
+
+def _prepared(schema: Any) -> Any:
+    """Return a schema without logical types: fastavro rounds decimals to their precision, and times become objects.
+
+    A decimal's is kept under another name, by which `_kind_of` finds it.
+    """
+    if isinstance(schema, list):
+        return [_prepared(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {name: _prepared(value) if name in ("type", "items", "values") else value for name, value in schema.items()}
+    if isinstance(schema.get("fields"), list):
+        kept["fields"] = [_prepared(member) for member in schema["fields"]]
+    logical = kept.pop("logicalType", None)
+    if logical in ("decimal", "uuid") and kept.get("type") in ("bytes", "fixed"):
+        kept[_LOGICAL] = logical
+    return kept
+
+
+_LOGICAL = "tallystickLogical"
+_NAMES = {
+    "string": "text",
+    "enum": "text",
+    "int": "whole number",
+    "long": "whole number",
+    "float": "floating point number",
+    "double": "floating point number",
+    "record": "record",
+    "error": "record",
+    "array": "list",
+}
+
+
+def _kind_of(schema: Any) -> AvroKind:
+    kind = schema["type"] if isinstance(schema, dict) else schema
+    if kind in ("bytes", "fixed") and isinstance(schema, dict):
+        logical, scale = schema.get(_LOGICAL), schema.get("scale", 0)
+        if logical == "decimal" and isinstance(scale, int) and 0 <= scale <= _DEPTH_MAX:
+            return AvroKind("decimal", scale)
+        if logical == "uuid" and schema.get("size") == 16:
+            return AvroKind("uuid")
+    return AvroKind("bytes" if kind == "fixed" else _NAMES.get(str(kind), str(kind)))
+
+
+def _bytes_kind(kinds: frozenset[AvroKind] | set[AvroKind]) -> AvroKind | None:
+    """Return what bytes at a path are; None where that is not known, or nothing of use."""
+    of_bytes = {kind for kind in kinds if kind.name in ("decimal", "uuid", "bytes")}
+    return next(iter(of_bytes)) if len(of_bytes) == 1 and AvroKind("bytes") not in of_bytes else None
+
+
+def _picker(kinds: Mapping[str, frozenset[AvroKind]]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Return what picks these paths out of a record, each value as the rule reads it."""
+    as_they_are = {AvroKind(name) for name in ("text", "whole number", "boolean", "null")}
+    plain = [path for path, some in kinds.items() if some <= as_they_are]
+    if len(plain) == len(kinds) and all(len(names_of(path)) == 1 and some for path, some in kinds.items()):
+        tops = [names_of(path)[0] for path in kinds]
+        return lambda record: {name: record[name] for name in tops}
+    usable = {path: _converter(some) for path, some in kinds.items()}
+
+    def pick(record: dict[str, Any]) -> dict[str, Any]:
+        found = {path: convert(_at(record, path)) for path, convert in usable.items()}
+        return document_of({path: value for path, value in found.items() if value is not None})
+
+    return pick
+
+
+def _at(record: Any, path: str) -> Any:
+    for name in names_of(path):
+        if not isinstance(record, dict):
+            return None
+        record = record.get(name)
+    return record
+
+
+def _converter(kinds: frozenset[AvroKind]) -> Callable[[Any], Any]:
+    of_bytes = _bytes_kind(kinds)
+
+    def convert(value: Any) -> Any:
+        if value is None or isinstance(value, str | int):
+            return value
+        if isinstance(value, bytes) and of_bytes is not None:
+            return _decimal(value, of_bytes.scale) if of_bytes.name == "decimal" else _uuid(value)
+        return UNUSABLE
+
+    return convert
+
+
+def _decimal(unscaled: bytes, scale: int) -> Any:
+    """Return a JSON number with all digits: two's complement, most significant byte first."""
+    if len(unscaled) > DECIMAL_BYTES_MAX:
+        return UNUSABLE
+    return decimal_number(int.from_bytes(unscaled, "big", signed=True), scale)
+
+
+def decimal_number(unscaled: int, scale: int) -> msgspec.Raw:
+    """Return unscaled / 10**scale as a JSON number, with `scale` digits behind the point and no exponent."""
+    digits = str(abs(unscaled)).rjust(scale + 1, "0")
+    whole, fraction = digits[: len(digits) - scale], digits[len(digits) - scale :]
+    return msgspec.Raw(f"{'-' if unscaled < 0 else ''}{whole}{'.' if scale else ''}{fraction}".encode())
+
+
+def _uuid(value: bytes) -> str:
+    text = value.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))

@@ -1,0 +1,252 @@
+"""Events in other formats than JSON, through `tallystick run` and by each reader alike, with a real registry."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lab.servers.process import REPOSITORY
+from lab.servers.schema_registry import SchemaRegistry
+from tallystick.formats.schema_cache import RegistryUnreachable
+from tallystick.model.verdict import Verdict
+from tallystick.store.runs.run_store import read_run
+from tests.avro_values import changed, prefixed, record_of, written
+from tests.stack.live_books import (
+    TWO_LEGS,
+    Event,
+    LiveBooks,
+    both_legs,
+    doubts,
+    expected,
+    invoice,
+    kinds,
+    payment,
+)
+
+from .live import SPARK_SETTINGS
+
+SECONDS_MAX = 240
+"""Per command; a JVM starts slowly where tests share two cores."""
+REGISTRY = "registry_billing"
+VARIABLE = f"TALLYSTICK_CONN_{REGISTRY.upper()}"
+
+pytestmark = pytest.mark.timeout(900)
+
+Serialize = Callable[[Event], bytes]
+
+
+class NewBooks(Protocol):
+    """Opens books of a contract of its own."""
+
+    def __call__(self, *, direction: str, **contract: Any) -> AbstractContextManager[LiveBooks]: ...
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SchemaRegistry]:
+    running = SchemaRegistry(tmp_path_factory.mktemp("registry"))
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture
+def known(registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, json.dumps({"url": registry.url}))
+
+
+def produce(books: LiveBooks, serialize: Serialize, *events: Event, abort: bool = False) -> None:
+    """One producer transaction with these events, each serialized so."""
+    produce_values(books, *((event, serialize(event)) for event in events), abort=abort)
+
+
+def produce_values(books: LiveBooks, *values: tuple[Event, bytes | None], abort: bool = False) -> None:
+    producer = books.producer()
+    producer.begin_transaction()
+    for event, value in values:
+        producer.produce(books.contract.legs[event.leg], key=event.payment_id, value=value, partition=event.partition)
+    assert producer.flush(30) == 0
+    if abort:
+        producer.abort_transaction()
+    else:
+        producer.commit_transaction()
+
+
+def run(books: LiveBooks, artifacts: Path, *arguments: str, **environment: str) -> tuple[int, str, str]:
+    """`tallystick run` as a process of its own."""
+    settings = {name: value for name, value in SPARK_SETTINGS.items() if name != "spark.jars"}
+    process = subprocess.run(
+        [sys.executable, "-m", "tallystick", "run", str(books.contract_file), *arguments],
+        env={
+            **os.environ,  # new_books has put the connections there
+            "TALLYSTICK_STORE_DSN": books.store.url.render_as_string(hide_password=False),
+            "TALLYSTICK_ARTIFACTS_DIR": str(artifacts),
+            "TALLYSTICK_JARS_DIR": str(REPOSITORY / ".jars" / "spark"),
+            "TALLYSTICK_SPARK_MASTER": "local[2]",
+            "TALLYSTICK_SPARK_CONF": json.dumps(settings),
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+    return process.returncode, process.stdout, process.stderr
+
+
+MONEY = {"type": "bytes", "logicalType": "decimal", "precision": 18, "scale": 2}
+OF_MONEY = record_of({"name": "amount", "type": MONEY}, {"name": "currency", "type": "string"}, name="Money")
+OLDER = record_of(
+    {"name": "eventId", "type": "string"},
+    {"name": "paymentId", "type": "string"},
+    {"name": "leg", "type": "string"},
+    {"name": "total", "type": ["null", "shop.Money"]},
+)
+NEWER = record_of(
+    {"name": "source", "type": {"type": "enum", "name": "Source", "symbols": ["WEB", "APP"]}},
+    {"name": "occurredAt", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+    *OLDER["fields"],
+)
+PATHS = {
+    "format": "avro",
+    "match_key": "eventId",
+    "transaction_key": "paymentId",
+    "amount_minor": "total.amount",
+    "amount_unit": "major",
+    "currency": "total.currency",
+}
+
+
+def _plain(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema without logical types: fastavro then takes what is on the wire."""
+    text: dict[str, Any] = json.loads(json.dumps(schema).replace('"logicalType"', '"ignored"'))
+    return text
+
+
+def in_avro(schema: dict[str, Any], schema_id: int) -> Serialize:
+    def serialize(event: Event) -> bytes:
+        digits = event.amount_minor.to_bytes(8, "big", signed=True)
+        value = {
+            "eventId": event.event_id,
+            "paymentId": event.payment_id,
+            "leg": event.leg,
+            "total": {"amount": digits, "currency": event.currency},
+            "source": "APP",
+            "occurredAt": 1_767_225_600_000,
+        }
+        return written(_plain(schema), value, schema_id=schema_id, money=_plain(OF_MONEY))
+
+    return serialize
+
+
+def registered(registry: SchemaRegistry, name: str, schema: dict[str, Any]) -> Serialize:
+    """Register a schema that refers to Money; return what serializes by it."""
+    registry.register("shop.Money", json.dumps(OF_MONEY))
+    return in_avro(schema, registry.register(name, json.dumps(schema), references=("shop.Money",)))
+
+
+@pytest.mark.usefixtures("known")
+def test_events_of_avro_are_reconciled_as_those_of_json_are(
+    new_books: NewBooks, registry: SchemaRegistry, tmp_path: Path
+) -> None:
+    """Two versions of the schema in one window, one of which refers to a third; decimals, an enum, a timestamp."""
+    older, newer = registered(registry, "older", OLDER), registered(registry, "newer", NEWER)
+    of_registry = {"kafka": {"connection": "kafka_billing", "schema_registry": REGISTRY}}
+    with new_books(direction="topic_to_ledger", event=PATHS, **of_registry) as books:
+        assert run(books, tmp_path)[0] == 3
+        sound = [payment(name) for name in ("a", "b", "c", "d")]
+        produce(books, older, *sound[:2])
+        produce(books, newer, *sound[2:])
+        books.post(*sound)
+        produce(books, newer, payment("aborted"), abort=True)
+        code, stdout, stderr = run(books, tmp_path, "--json")
+        assert code == 0, stderr
+        document = json.loads(stdout)
+        assert (document["verdict"], document["matched_rows"]) == ("MATCHED", 4)
+
+        produce(books, newer, payment("lost"), payment("wrong", 900), payment("e"))
+        produce(books, older, payment("a"))
+        books.post(payment("wrong", 901), payment("e"), payment("invented"), payment("aborted"))
+        assert run(books, tmp_path)[0] == 1
+        stored = read_run(books.store, books.contract.name, 2)
+        assert stored is not None
+        assert kinds(stored) == expected(
+            ("missing_in_ledger", payment("lost")),
+            ("amount_mismatch", payment("wrong")),
+            ("phantom_in_ledger", payment("invented")),
+            ("aborted_read_in_ledger", payment("aborted")),
+            ("duplicate_in_topic_new_session", payment("a")),
+        )
+        for way in ({}, {"TALLYSTICK_SCAN": "by_client"}):
+            code, _, stderr = run(books, tmp_path, "--reread", "2", **way)
+            assert code == 1, stderr
+            assert "Read again: the same digest" in stderr
+
+
+@pytest.mark.usefixtures("known")
+def test_legs_of_avro_are_told_apart_and_what_cannot_be_read_says_why(
+    new_books: NewBooks, spark: SparkSession, registry: SchemaRegistry
+) -> None:
+    flat = {"format": "avro"}
+    of_registry = {"kafka": {"connection": "kafka_billing", "schema_registry": REGISTRY}}
+    schema = changed("leg", "string")
+    schema_id = registry.register("flat", json.dumps(schema))
+    doubles = changed("amount_minor", "double")
+    doubles_id = registry.register("doubles", json.dumps(doubles))
+
+    def serialize(event: Event) -> bytes:
+        return written(schema, {**json.loads(event.value), "occurred_at": 5}, schema_id=schema_id)
+
+    with new_books(direction="topic_to_ledger", legs=TWO_LEGS, event=flat, **of_registry) as books:
+        books.take_cut()
+        produce(books, serialize, *both_legs("a", "b"), payment("torn"))
+        books.post(*both_legs("a", "b"), payment("torn"))
+        torn = books.next_run()
+        assert (torn.result.figures.matched_rows, doubts(torn)) == (5, [])
+        assert kinds(torn) == expected(("torn_transaction", invoice("torn")))
+
+        one = {**json.loads(payment("d").value), "occurred_at": 5, "leg": "payment", "amount_minor": 1.0}
+        for value, problem in (
+            (payment("json").value, "does not begin with a schema's id"),
+            (prefixed(999_999, b"\0"), "its schema 999999 is not in the schema registry"),
+            (prefixed(schema_id, b"\0"), f"its bytes are no value of its schema {schema_id}"),
+            (written(doubles, one, schema_id=doubles_id), "amount_minor is floating point number in its schema"),
+        ):
+            produce_values(books, (payment("unreadable"), value))
+            told = books.next_run()
+            assert told.result.verdict is Verdict.INCONCLUSIVE
+            (sentence,) = [one.sentence for one in told.result.doubts if one.doubt == "unreadable_payload"]
+            assert problem in sentence
+
+
+def test_a_registry_that_is_down_leaves_no_verdict_and_loses_nothing(
+    new_books: NewBooks, spark: SparkSession, registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = changed("leg", "string")
+    schema_id = registry.register("flat", json.dumps(schema))
+    of_registry = {"kafka": {"connection": "kafka_billing", "schema_registry": "registry_down"}}
+
+    def serialize(event: Event) -> bytes:
+        return written(schema, {**json.loads(event.value), "occurred_at": 5}, schema_id=schema_id)
+
+    monkeypatch.setenv("TALLYSTICK_CONN_REGISTRY_DOWN", json.dumps({"url": "http://127.0.0.1:9"}))
+    with new_books(direction="topic_to_ledger", event={"format": "avro"}, **of_registry) as books:
+        books.take_cut()
+        produce(books, serialize, payment("a"), payment("b"))
+        books.post(payment("a"))
+        cut = books.take_cut()
+        with pytest.raises(RegistryUnreachable, match=r"the schema registry at 127.0.0.1 did not give its schema"):
+            books.judge(cut)
+        assert read_run(books.store, books.contract.name, cut.n) is None
+
+        monkeypatch.setenv("TALLYSTICK_CONN_REGISTRY_DOWN", json.dumps({"url": registry.url}))
+        judged = books.judge(cut)
+        assert kinds(judged) == expected(("missing_in_ledger", payment("b")))
