@@ -7,6 +7,7 @@ from typing import Any
 
 from fastavro import parse_schema, schemaless_writer
 
+from tallystick.formats.prefix import Undecodable
 from tallystick.formats.schema_cache import SchemaCache, SchemaText
 
 FLAT = [
@@ -55,7 +56,9 @@ def schemas_with(**texts: Any) -> SchemaCache:
     """A cache that knows these schemas, each by the number behind its s, and has nobody to ask."""
 
     def read(schema_id: int) -> SchemaText:
-        schema = texts[f"s{schema_id}"]
+        schema = texts.get(f"s{schema_id}")
+        if schema is None:
+            raise Undecodable(f"its schema {schema_id} is not in the schema registry")
         return schema if isinstance(schema, SchemaText) else SchemaText(schema_id, "AVRO", json.dumps(schema))
 
     return SchemaCache(read)

@@ -59,7 +59,7 @@ class KafkaSide(ContractPart):
     """Topics of no leg that look-ups search too: an event committed only there is misrouted, not missing."""
     schema_registry: Name | None = None
     """Id of the connection to the registry of the events' schemas (type http; Confluent's names for TLS in its extra).
-    For formats avro and debezium."""
+    For formats avro, protobuf and debezium."""
     producers: Literal["any", "idempotent", "transactional"] = "any"
     """How the topics' producers must write; what they wrote otherwise is counted in the config check."""
 
@@ -166,7 +166,7 @@ class Contract(ContractPart):
         if kafka.schema_registry and not formats & set(MAY_ASK_REGISTRY):
             raise ValueError(
                 f"got kafka.schema_registry with event.format {event.format}; expected none, since only formats "
-                f"{' and '.join(MAY_ASK_REGISTRY)} ask it"
+                f"{', '.join(MAY_ASK_REGISTRY)} ask it"
             )
         return ledger
 

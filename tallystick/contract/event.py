@@ -17,8 +17,8 @@ class PayloadKey(StrEnum):
     ORDERING_KEY = "ordering_key"
 
 
-EventFormat = Literal["json", "json_schema", "avro", "debezium"]
-ASKS_REGISTRY: tuple[EventFormat, ...] = ("avro",)
+EventFormat = Literal["json", "json_schema", "avro", "protobuf", "debezium"]
+ASKS_REGISTRY: tuple[EventFormat, ...] = ("avro", "protobuf")
 """The formats whose values no one can read without their schema."""
 MAY_ASK_REGISTRY: tuple[EventFormat, ...] = (*ASKS_REGISTRY, "debezium")
 
@@ -28,8 +28,8 @@ class EventFields(ContractPart):
 
     format: EventFormat = "json"
     """How a record's value is written. json: as it stands. json_schema: JSON behind a schema's id, as Confluent's
-    serializers write it. avro: behind a schema's id too, read by the schema that kafka.schema_registry gives for it.
-    debezium: a change event, whose row as it was inserted is the payload; its envelope is JSON, or Avro where
+    serializers write it. avro, protobuf: behind a schema's id too, read by the schema that kafka.schema_registry gives
+    for it. debezium: a change event, whose row as it was inserted is the payload; its envelope is JSON, or Avro where
     kafka.schema_registry is named."""
     _registry: str | None = PrivateAttr(None)
     """Connection id of the registry of its schemas: the contract says it once, for all its events."""

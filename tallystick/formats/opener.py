@@ -11,6 +11,7 @@ from tallystick.contract.event import EventFields
 from tallystick.formats.avro import AvroOpener
 from tallystick.formats.debezium import AvroDebeziumOpener, DebeziumOpener
 from tallystick.formats.prefix import PrefixedJsonOpener
+from tallystick.formats.protobuf import ProtobufOpener
 from tallystick.formats.schema_cache import SchemaCache, schemas_of
 
 
@@ -41,6 +42,8 @@ def opener_of(fields: EventFields) -> Opener | None:
             return PrefixedJsonOpener()
         case "avro":
             return AvroOpener(_schemas(fields), paths)
+        case "protobuf":
+            return ProtobufOpener(_schemas(fields), paths)
         case "debezium":
             return DebeziumOpener() if fields.registry is None else AvroDebeziumOpener(_schemas(fields), paths)
 

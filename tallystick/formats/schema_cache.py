@@ -21,6 +21,8 @@ _NOT_FOUND = 404
 _NO_SUCH_SCHEMA = (40401, 40402, 40403)
 """Confluent's numbers for no such subject, version and schema: another 404 is none of a registry's."""
 _REFERENCES_MAX = 100
+REFUSED_MAX = 1_000
+"""Ids in one process that gave no schema. Who writes to the topic chooses them, and each costs a question."""
 _Made = TypeVar("_Made")
 
 
@@ -50,6 +52,7 @@ class SchemaCache:
 
     read: Callable[[int], SchemaText]
     _made: dict[tuple[str, int], Any] = field(default_factory=dict)
+    _refused: int = 0
 
     def get(self, kind: str, schema_id: int, make: Callable[[SchemaText], _Made]) -> _Made:
         """Return what `make` makes of a schema of this kind; an Undecodable is raised again for each record.
@@ -58,6 +61,10 @@ class SchemaCache:
         """
         made = self._made.get((kind, schema_id))
         if made is None:
+            if self._refused >= REFUSED_MAX:
+                raise Undecodable(
+                    f"its schema {schema_id} was not asked for, behind {REFUSED_MAX:,} that are of no use"
+                )
             try:
                 schema = self.read(schema_id)
                 if schema.kind != kind:
@@ -65,6 +72,7 @@ class SchemaCache:
                 made = make(schema)
             except Undecodable as error:
                 made = error
+                self._refused += 1
             self._made[kind, schema_id] = made
         if isinstance(made, Undecodable):
             raise Undecodable(str(made))

@@ -124,15 +124,16 @@ def events(data: bytes) -> None:
     value = None if picked & 0x40 else pieces.rest()
     decoder = EventDecoder(fields, several_legs=several_legs)
     reading = decoder.read(value)
-    _sound_or_said(reading)
+    sound_or_said(reading)
     for values in ([value], [_SOUND[fields], value, _SOUND[fields]]):
         place = len(values) // 2
-        _same_by_columns(decoder, values, place, reading)
+        same_by_columns(decoder, values, place, reading)
     if value is not None:
-        _found_by_its_key(fields, value)
+        found_by_its_key(fields, value)
 
 
-def _sound_or_said(reading: EventReading) -> None:
+def sound_or_said(reading: EventReading) -> None:
+    """What is held is sound, and what is not held is told."""
     for name in _SHOWN:
         held = getattr(reading, name)
         assert reading.problem or held is not None
@@ -141,7 +142,8 @@ def _sound_or_said(reading: EventReading) -> None:
             held.encode()
 
 
-def _same_by_columns(decoder: EventDecoder, values: list[bytes | None], place: int, reading: EventReading) -> None:
+def same_by_columns(decoder: EventDecoder, values: list[bytes | None], place: int, reading: EventReading) -> None:
+    """What is read of many at once is what is read of one."""
     whole, each = decoder.read_whole(values), decoder.read_each(values)
     row = read_events(decoder, values).to_pylist()[place]
     readable = not reading.problem
@@ -162,7 +164,7 @@ def _same_by_columns(decoder: EventDecoder, values: list[bytes | None], place: i
             assert tuple(getattr(whole[place], name) for name in _SHOWN) == wanted
 
 
-def _found_by_its_key(fields: EventFields, value: bytes) -> None:
+def found_by_its_key(fields: EventFields, value: bytes) -> None:
     """A look-up's filter lets every record through that has the key which is asked for."""
     reading = EventDecoder(fields).read(value)
     if not reading.match_key:

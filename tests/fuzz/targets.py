@@ -6,7 +6,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from . import file_targets, log_targets
+from . import file_targets, format_targets, log_targets
 
 Target = Callable[[bytes], None]
 CORPUS = Path(__file__).parent / "corpus"
@@ -14,6 +14,8 @@ CORPUS = Path(__file__).parent / "corpus"
 TARGETS: Mapping[str, Target] = {
     "batches": log_targets.batches,
     "events": log_targets.events,
+    "formats": format_targets.formats,
+    "avro_schemas": format_targets.avro_schemas,
     "headers": log_targets.headers,
     "progress": log_targets.progress,
     "contracts": file_targets.contracts,

@@ -18,6 +18,7 @@ from tallystick.formats.schema_cache import RegistryUnreachable
 from tallystick.model.verdict import Verdict
 from tallystick.store.runs.run_store import read_run
 from tests.avro_values import changed, prefixed, record_of, written
+from tests.protobuf_values import written as written_proto
 from tests.stack.live_books import (
     TWO_LEGS,
     Event,
@@ -225,6 +226,123 @@ def test_legs_of_avro_are_told_apart_and_what_cannot_be_read_says_why(
             assert told.result.verdict is Verdict.INCONCLUSIVE
             (sentence,) = [one.sentence for one in told.result.doubts if one.doubt == "unreadable_payload"]
             assert problem in sentence
+
+
+PROTO = """
+syntax = "proto3";
+package shop;
+import "google/type/money.proto";
+message Refund { string id = 1; }
+message Payment {
+  Meta meta = 1;
+  google.type.Money total = 2;
+  message Meta { string event_id = 1; string payment_id = 2; string leg = 3; }
+}
+"""
+IN_PROTOBUF = {
+    "format": "protobuf",
+    "match_key": "meta.event_id",
+    "transaction_key": "meta.payment_id",
+    "leg": "meta.leg",
+    "amount_minor": "total.amount",
+    "amount_unit": "major",
+    "currency": "total.currency_code",
+}
+
+
+@pytest.mark.usefixtures("known")
+def test_events_of_protobuf_are_reconciled_as_those_of_json_are(
+    new_books: NewBooks, registry: SchemaRegistry, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema_id = registry.register("proto", PROTO, kind="PROTOBUF")
+    of_registry = {"kafka": {"connection": "kafka_billing", "schema_registry": REGISTRY}}
+
+    def serialize(event: Event) -> bytes:
+        units, cents = divmod(event.amount_minor, 100)
+        total = {"currencyCode": event.currency, "units": units, "nanos": cents * 10_000_000}
+        meta = {"eventId": event.event_id, "paymentId": event.payment_id, "leg": event.leg}
+        return written_proto(PROTO, {"meta": meta, "total": total}, schema_id=schema_id)
+
+    with new_books(direction="topic_to_ledger", legs=TWO_LEGS, event=IN_PROTOBUF, **of_registry) as books:
+        books.take_cut()
+        produce(books, serialize, *both_legs("a", "b"), payment("lost"), invoice("lost"), payment("wrong", 1999))
+        produce(books, serialize, invoice("wrong"), payment("a"))
+        produce(books, serialize, payment("aborted"), abort=True)
+        books.post(*both_legs("a", "b"), invoice("lost"), payment("wrong", 1998), invoice("wrong"))
+        run = books.next_run()
+        assert kinds(run) == expected(
+            ("missing_in_ledger", payment("lost")),
+            ("amount_mismatch", payment("wrong")),
+            ("duplicate_in_topic_new_session", payment("a")),
+        )
+        assert books.judge_again(run).digest == run.result.digest
+        monkeypatch.setenv("TALLYSTICK_SCAN", "by_client")
+        assert books.judge_again(run).digest == run.result.digest
+
+
+@pytest.mark.parametrize("in_avro", [False, True])
+@pytest.mark.usefixtures("known")
+def test_rows_that_debezium_tells_of_are_reconciled_and_a_deletion_is_told(
+    new_books: NewBooks, registry: SchemaRegistry, spark: SparkSession, in_avro: bool
+) -> None:
+    """With and without the schema around them, and in Avro; a tombstone is unreadable, as it is in JSON."""
+    row = record_of(*changed("leg", "string")["fields"], name="Value")
+    schema = record_of(
+        {"name": "before", "type": ["null", row]},
+        {"name": "after", "type": ["null", "shop.Value"]},
+        {"name": "op", "type": "string"},
+        name="Envelope",
+    )
+    schema_id = registry.register("envelope", json.dumps(schema))
+
+    def serialize(event: Event, op: str = "c") -> bytes:
+        after = None if op == "d" else {**json.loads(event.value), "occurred_at": 5}
+        envelope = {"before": None, "after": after, "op": op}
+        if in_avro:
+            return written(schema, envelope, schema_id=schema_id)
+        return json.dumps(envelope if event.payment == "a" else {"schema": {}, "payload": envelope}).encode()
+
+    kafka = {"connection": "kafka_billing"} | ({"schema_registry": REGISTRY} if in_avro else {})
+    with new_books(direction="topic_to_ledger", event={"format": "debezium"}, kafka=kafka) as books:
+        books.take_cut()
+        produce(books, serialize, payment("a"), payment("b"), payment("lost"))
+        books.post(payment("a"), payment("b"))
+        assert kinds(books.next_run()) == expected(("missing_in_ledger", payment("lost")))
+
+        produce_values(books, (payment("b"), serialize(payment("b"), "d")))
+        told = books.next_run()
+        (sentence,) = [one.sentence for one in told.result.doubts if one.doubt == "unreadable_payload"]
+        assert "its op is a deletion" in sentence
+        produce_values(books, (payment("b"), None))
+        (sentence,) = [one.sentence for one in books.next_run().result.doubts if one.doubt == "unreadable_payload"]
+        assert "it has no value" in sentence
+
+
+@pytest.mark.usefixtures("known")
+def test_inputs_and_outputs_may_have_formats_of_their_own(
+    new_books: NewBooks, registry: SchemaRegistry, spark: SparkSession
+) -> None:
+    """Inputs in Avro, outputs in JSON behind a schema's id."""
+    schema = changed("leg", "string")
+    schema_id = registry.register("flat", json.dumps(schema))
+
+    def as_input(event: Event) -> bytes:
+        return written(schema, {**json.loads(event.value), "occurred_at": 5}, schema_id=schema_id)
+
+    kafka = {"connection": "kafka_billing", "schema_registry": REGISTRY}
+    ledger = {"event": {"format": "avro"}}
+    with new_books(direction="topic_to_topic", event={"format": "json_schema"}, kafka=kafka, ledger=ledger) as books:
+        books.take_cut()
+        producer = books.producer()
+        producer.begin_transaction()
+        for event in (payment("a"), payment("lost")):
+            producer.produce(books.contract.input_topics[0], key=event.payment_id, value=as_input(event), partition=0)
+        assert producer.flush(30) == 0
+        producer.commit_transaction()
+        produce(books, lambda event: prefixed(7, event.value), payment("a"))
+        run = books.next_run()
+        assert run.result.figures.matched_rows == 1
+        assert [one.break_class for one in run.result.breaks] == ["missing_in_topic_never_produced"]
 
 
 def test_a_registry_that_is_down_leaves_no_verdict_and_loses_nothing(

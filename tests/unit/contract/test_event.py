@@ -37,7 +37,7 @@ class TestFields(FieldCases):
             "path: amount_minor.id lies inside amount_minor, which is a field itself",
         ),
         # formats
-        ({"event__format": "xml"}, "event.format: got \"xml\"; expected 'json', 'json_schema', 'avro' or 'debezium'"),
+        ({"event__format": "xml"}, "event.format: got \"xml\"; expected 'json', 'json_schema', 'avro', 'protobuf' or"),
         (
             {"event": {"format": "avro"}},
             'event: got {"format": "avro"}; expected kafka.schema_registry with format avro: it has the schemas',

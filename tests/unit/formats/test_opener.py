@@ -12,12 +12,19 @@ from tallystick.formats import opener as opener_module
 from tallystick.formats.debezium import DebeziumOpener
 from tallystick.formats.opener import opener_of
 from tallystick.formats.prefix import PrefixedJsonOpener
-from tallystick.kafka_log.event_decoder import EventDecoder
-from tests.avro_values import FLAT, WHOLE, changed, record_of, schemas_with, written
+from tallystick.formats.schema_cache import SchemaText
+from tallystick.kafka_log.event_decoder import DECODE_ERRORS, EventDecoder, written_keys
+from tests.avro_values import FLAT, WHOLE, changed, prefixed, record_of, schemas_with, written
+from tests.protobuf_values import FLAT as FLAT_PROTO
+from tests.protobuf_values import written as written_proto
 from tests.unit.event_payloads import NAMES, PAYLOADS, by_the_rule
 
 AVRO = EventFields(format="avro").asking("schemas_of_nobody")
-SCHEMAS = {
+PROTOBUF = EventFields(format="protobuf").asking("schemas_of_nobody")
+LACKING = 'syntax = "proto3"; message Payment { string event_id = 1; double amount_minor = 4; }'
+SCHEMAS: dict[int, Any] = {
+    11: SchemaText(11, "PROTOBUF", FLAT_PROTO),
+    12: SchemaText(12, "PROTOBUF", LACKING),
     7: record_of(*FLAT),
     8: changed("amount_minor", ["null", "long", "double", "string"]),
     9: changed("event_id", ["null", "long", "string", "bytes"]),
@@ -88,6 +95,34 @@ def test_avro_is_read_alike_in_all_ways(values: list[bytes | None], several_legs
         assert read_together(decoder, [value]) == [said]
 
 
+_PROTOBUF_VALUES = st.one_of(
+    st.builds(
+        lambda value, lacks: written_proto(
+            FLAT_PROTO, {name: one for name, one in value.items() if name not in ("occurred_at", lacks)}, schema_id=11
+        ),
+        _VALUES,
+        st.sampled_from(["", "event_id", "payment_id", "amount_minor"]),
+    ),
+    st.builds(
+        lambda amount: written_proto(LACKING, {"amountMinor": amount}, schema_id=12, place=(0,)), st.floats(0, 9)
+    ),
+    st.binary(max_size=30).map(lambda rest: prefixed(11, rest)),
+    st.binary(max_size=30).map(lambda rest: prefixed(11, b"\2\2" + rest)),
+    st.binary(max_size=8),
+    st.none(),
+)
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@given(values=st.lists(_PROTOBUF_VALUES, max_size=5), several_legs=st.booleans())
+def test_protobuf_is_read_alike_in_all_ways(values: list[bytes | None], several_legs: bool) -> None:
+    decoder = EventDecoder(PROTOBUF, several_legs=several_legs)
+    expected = by_reading(decoder, values)
+    assert read_together(decoder, values) == expected
+    for value, said in zip(values, expected, strict=True):
+        assert read_together(decoder, [value]) == [said]
+
+
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(values=st.lists(PAYLOADS, max_size=4), several_legs=st.booleans())
 def test_json_in_another_format_reads_as_it_does_alone(values: list[bytes], several_legs: bool) -> None:
@@ -101,11 +136,14 @@ def test_json_in_another_format_reads_as_it_does_alone(values: list[bytes], seve
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
-@given(value=_AVRO_VALUES.filter(lambda value: value is not None))
-def test_no_look_up_passes_over_a_value_that_reads_as_its_key(value: bytes) -> None:
-    from tallystick.kafka_log.event_decoder import DECODE_ERRORS, written_keys
-
-    decoder = EventDecoder(AVRO)
+@given(
+    drawn=st.one_of(st.tuples(st.just(AVRO), _AVRO_VALUES), st.tuples(st.just(PROTOBUF), _PROTOBUF_VALUES)).filter(
+        lambda drawn: drawn[1] is not None
+    )
+)
+def test_no_look_up_passes_over_a_value_that_reads_as_its_key(drawn: tuple[EventFields, bytes]) -> None:
+    fields, value = drawn
+    decoder = EventDecoder(fields)
     said = decoder.read(value)
     try:
         keys = decoder.decode_keys(value)

@@ -8,7 +8,7 @@ import pytest
 from lab.doors.certificates import make_certificates
 from tallystick.connections.schema_registry import RegistrySettings
 from tallystick.formats.prefix import Undecodable
-from tallystick.formats.schema_cache import RegistryReader, RegistryUnreachable, SchemaCache, SchemaText
+from tallystick.formats.schema_cache import REFUSED_MAX, RegistryReader, RegistryUnreachable, SchemaCache, SchemaText
 from tests.fake_registry import fake_registry
 
 FLAT = {"schema": '"string"'}
@@ -44,6 +44,26 @@ def test_an_id_that_is_not_there_is_known_of_the_record_and_asked_for_once() -> 
             with pytest.raises(Undecodable, match=r"^its schema 9 is not in the schema registry$"):
                 cache.get("AVRO", 9, SchemaText.__repr__)
         assert len(registry.asked) == 1
+
+
+def test_a_writer_of_many_ids_does_not_make_us_ask_for_ever() -> None:
+    asked = []
+
+    def read(schema_id: int) -> SchemaText:
+        asked.append(schema_id)
+        if schema_id:
+            raise Undecodable("absent")
+        return SchemaText(0, "AVRO", "known")
+
+    cache = SchemaCache(read)
+    assert cache.get("AVRO", 0, lambda schema: schema.text) == "known"
+    for schema_id in range(1, REFUSED_MAX + 1):
+        with pytest.raises(Undecodable, match="absent"):
+            cache.get("AVRO", schema_id, SchemaText.__repr__)
+    with pytest.raises(Undecodable, match="was not asked for, behind 1,000 that are of no use"):
+        cache.get("AVRO", REFUSED_MAX + 1, SchemaText.__repr__)
+    assert len(asked) == REFUSED_MAX + 1
+    assert cache.get("AVRO", 0, lambda schema: schema.text) == "known"
 
 
 @pytest.mark.parametrize("status", [401, 403, 500, 503])

@@ -1,0 +1,272 @@
+"""Protobuf behind a schema's id and the place of its message: protoc compiles the registry's text, protobuf reads.
+
+Decides what each type of Protobuf is at the end of a path:
+
+- string, and an enum's name: a text. Every kind of integer: a whole number.
+- google.type.Money, or a message that has its three fields: an object with these, and with one key more, `amount`: the
+  number that units and nanos make. Its units alone are nothing that a contract can use, since cents would be lost.
+- float, double, bytes, lists, maps and whole messages: nothing that a contract can use.
+- A field that was not set: missing where the schema tells that from its default; else its default, as Protobuf says.
+
+Fields are found by their names in the schema that wrote the record.
+"""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from tallystick.contract.field_path import document_of, names_of
+from tallystick.formats.avro import EXPECTED, UNUSABLE, decimal_number, encode
+from tallystick.formats.prefix import HEAD_BYTES, Undecodable, schema_id_of
+from tallystick.formats.schema_cache import SchemaCache, SchemaText
+from tallystick.host.extras import require
+
+_PROTOC_SECONDS = 60
+_MAIN = "of_the_registry.proto"
+_INDEXES_MAX = 100
+"""Of messages inside each other."""
+_FIRST_MESSAGE = b"\0"
+_NANOS = 1_000_000_000
+_MONEY = {"currency_code": "string", "units": "int64", "nanos": "int32"}
+
+Get = Callable[[Any], Any]
+"""From a message to what stands at a path; None where nothing does."""
+
+
+class ProtobufOpener:
+    """Opens the values of one contract's topic. paths: all that it reads."""
+
+    keeps_text = False
+
+    def __init__(self, schemas: SchemaCache, paths: Sequence[str]) -> None:
+        require("grpc_tools")  # which brings protobuf
+        self._schemas, self._paths = schemas, paths
+        self._readers: dict[tuple[int, bytes], Callable[[bytes], dict[str, Any]]] = {}
+
+    def to_json(self, value: bytes) -> bytes:
+        """Return the contract's paths as one JSON object. Raises Undecodable, RegistryUnreachable."""
+        schema_id = schema_id_of(value)
+        at = _end_of_indexes(value)
+        place = schema_id, value[HEAD_BYTES:at]
+        read = self._readers.get(place)
+        if read is None:
+            read = self._readers[place] = self._schema(schema_id).reader_of(_indexes(place[1]), self._paths)
+        return encode(read(value[at:]))
+
+    def why_unusable(self, value: bytes, path: str) -> str:
+        """Return why the value's schema gives no field at a path."""
+        indexes = _indexes(value[HEAD_BYTES : _end_of_indexes(value)])
+        return self._schema(schema_id_of(value)).why_unusable(indexes, path)
+
+    def _schema(self, schema_id: int) -> "ProtobufSchema":
+        return self._schemas.get("PROTOBUF", schema_id, ProtobufSchema)
+
+
+class ProtobufSchema:
+    """A writer's schema, compiled. Raises Undecodable."""
+
+    def __init__(self, schema: SchemaText) -> None:
+        from google.protobuf import descriptor_pb2, descriptor_pool
+
+        self.schema_id = schema.schema_id
+        files = descriptor_pb2.FileDescriptorSet.FromString(_compiled(schema)).file
+        pool = descriptor_pool.DescriptorPool()
+        try:
+            for one in files:  # each comes behind what it imports
+                pool.Add(one)
+            self._file = pool.FindFileByName(_MAIN)
+        except (TypeError, KeyError):
+            raise Undecodable(f"its schema {self.schema_id} is no Protobuf schema") from None
+        self._order = [one.name for one in next(one for one in files if one.name == _MAIN).message_type]
+
+    def reader_of(self, indexes: Sequence[int], paths: Sequence[str]) -> Callable[[bytes], dict[str, Any]]:
+        """Return what reads these paths of a message of this schema, into one document. Raises Undecodable."""
+        from google.protobuf.message import DecodeError
+
+        kind, schema_id = self.message_class(indexes), self.schema_id
+        descriptor, parse = kind.DESCRIPTOR, kind.FromString
+        gets = {path: _getter(descriptor, names_of(path))[0] for path in paths}
+        present = {path: get for path, get in gets.items() if get is not None}
+        flat = all(len(names_of(path)) == 1 for path in present)
+        made = _flat_document if flat else document_of
+
+        def read(body: bytes) -> dict[str, Any]:
+            try:
+                message = parse(body)
+            except DecodeError:
+                raise Undecodable(f"its bytes are no message of its schema {schema_id}") from None
+            found = {path: get(message) for path, get in present.items()}
+            return made({path: value for path, value in found.items() if value is not None})
+
+        return read
+
+    def message_class(self, indexes: Sequence[int]) -> Any:
+        """Return the class of the message at a place. Raises Undecodable."""
+        from google.protobuf import message_factory
+
+        return message_factory.GetMessageClass(self._message(indexes))
+
+    def why_unusable(self, indexes: Sequence[int], path: str) -> str:
+        """Return why nothing that stands at a path can be a field; "" where something may."""
+        get, kind = _getter(self._message(indexes), names_of(path))
+        if get is None:
+            return f"its schema {self.schema_id} has no field {path}"
+        return f"{path} is {kind} in its schema {self.schema_id}; {EXPECTED}" if kind else ""
+
+    def _message(self, indexes: Sequence[int]) -> Any:
+        """Return the message at a place: a number of the file, then of each message around it."""
+        first, *inside = indexes
+        try:
+            found = self._file.message_types_by_name[self._order[first]]
+            for index in inside:
+                found = found.nested_types[index]
+        except IndexError:
+            raise Undecodable(f"its schema {self.schema_id} has no message at {list(indexes)}") from None
+        return found
+
+
+def _flat_document(values: dict[str, Any]) -> dict[str, Any]:
+    return {names_of(path)[0]: value for path, value in values.items()}
+
+
+def _getter(message: Any, names: Sequence[str]) -> tuple[Get | None, str]:
+    """Return what reads a path of a message, None where its schema has none; and what makes it of no use, or "".
+
+    message: its descriptor.
+    """
+    name, *rest = names
+    field = message.fields_by_name.get(name)
+    if field is None:
+        return (_money, "") if name == "amount" and not rest and _is_money(message) else (None, "")
+    if field.is_repeated:
+        return _unusable, "list"
+    if field.message_type is not None:
+        return _inside(field, rest)
+    if rest:
+        return None, ""
+    if _is_money(message) and name in ("units", "nanos"):
+        return _unusable, "a part of an amount of units and nanos (expected the key amount beside it)"
+    return _leaf(field)
+
+
+def _inside(field: Any, rest: Sequence[str]) -> tuple[Get | None, str]:
+    if not rest:
+        return _unusable, "message"
+    name = field.name
+    get, kind = _getter(field.message_type, rest)
+    if get is None:
+        return None, ""
+    return lambda message: get(getattr(message, name)) if message.HasField(name) else None, kind
+
+
+def _leaf(field: Any) -> tuple[Get, str]:
+    kind, name = _KINDS.get(_name_of_type(field), ""), field.name
+    if kind:
+        return _unusable, kind
+    read: Get = lambda message: getattr(message, name)  # noqa: E731 - what stands below wraps it
+    if field.enum_type is not None:
+        names = {one.number: one.name for one in field.enum_type.values}
+        read = lambda message: names.get(getattr(message, name), getattr(message, name))  # noqa: E731
+    return (lambda message: read(message) if message.HasField(name) else None) if field.has_presence else read, ""
+
+
+_KINDS = {"float": "floating point number", "double": "floating point number", "bytes": "bytes"}
+
+
+def _name_of_type(field: Any) -> str:
+    kind = type(field)
+    names = {kind.TYPE_FLOAT: "float", kind.TYPE_DOUBLE: "double", kind.TYPE_BYTES: "bytes", kind.TYPE_STRING: "string"}
+    names |= {kind.TYPE_INT64: "int64", kind.TYPE_INT32: "int32"}
+    return names.get(field.type, "")
+
+
+def _is_money(message: Any) -> bool:
+    fields = {field.name: _name_of_type(field) for field in message.fields if not field.is_repeated}
+    return fields == _MONEY
+
+
+def _money(message: Any) -> Any:
+    """Return units and nanos as one number. Of different signs, or with more than a unit of nanos, they are none."""
+    units, nanos = message.units, message.nanos
+    if abs(nanos) >= _NANOS or (units > 0 > nanos) or (units < 0 < nanos):
+        return UNUSABLE
+    return decimal_number(units * _NANOS + nanos, 9)
+
+
+def _unusable(_: Any) -> Any:
+    return UNUSABLE
+
+
+def _end_of_indexes(value: bytes) -> int:
+    """Return where the message begins, behind the place of its type. Raises Undecodable."""
+    if value[HEAD_BYTES : HEAD_BYTES + 1] == _FIRST_MESSAGE:
+        return HEAD_BYTES + 1
+    count, at = _varint(value, HEAD_BYTES)
+    if not 0 <= count <= _INDEXES_MAX:
+        raise Undecodable("it does not say which message of its schema it is")
+    for _ in range(count):
+        _, at = _varint(value, at)
+    return at
+
+
+@lru_cache(maxsize=1024)
+def _indexes(written: bytes) -> tuple[int, ...]:
+    """Return the place of a message's type; of the first one, no number at all is written."""
+    count, at = _varint(written, 0)
+    found = []
+    for _ in range(count):
+        index, at = _varint(written, at)
+        if index < 0:
+            raise Undecodable("it does not say which message of its schema it is")
+        found.append(index)
+    return tuple(found) or (0,)
+
+
+def _varint(value: bytes, at: int) -> tuple[int, int]:
+    """Return a number in zig-zag, and where it ends. Raises Undecodable."""
+    number = shift = 0
+    while at < len(value) and shift < 35:
+        number |= (value[at] & 0x7F) << shift
+        at += 1
+        if value[at - 1] < 0x80:
+            return (number >> 1) ^ -(number & 1), at
+        shift += 7
+    raise Undecodable("it does not say which message of its schema it is")
+
+
+def _compiled(schema: SchemaText) -> bytes:
+    """Let protoc compile a schema with all that it imports, in a process of its own. Raises Undecodable."""
+    with tempfile.TemporaryDirectory(prefix="tallystick-proto-") as folder:
+        for name, text in (*schema.imports, (_MAIN, schema.text)):
+            place = PurePosixPath(name)
+            if place.is_absolute() or ".." in place.parts:
+                raise Undecodable(f"its schema {schema.schema_id} imports a file outside of it")
+            file = Path(folder, name)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        made = Path(folder, "compiled")
+        known = [f"-I{path}" for path in (folder, *_well_known())]
+        command = [sys.executable, "-m", "grpc_tools.protoc", *known, "--include_imports"]
+        done = subprocess.run(
+            [*command, f"--descriptor_set_out={made}", _MAIN],
+            capture_output=True,
+            timeout=_PROTOC_SECONDS,
+            check=False,
+        )
+        if done.returncode:
+            raise Undecodable(f"its schema {schema.schema_id} is no Protobuf schema that protoc compiles")
+        return made.read_bytes()
+
+
+def _well_known() -> list[str]:
+    """Return the folders of what each registry knows by itself: google/protobuf, and google/type if it is installed."""
+    tools, types = find_spec("grpc_tools"), find_spec("google.type")
+    return [
+        *(str(Path(folder, "_proto")) for folder in (tools.submodule_search_locations or () if tools else ())),
+        *(str(Path(folder).parents[1]) for folder in (types.submodule_search_locations or () if types else ())),
+    ]
