@@ -122,7 +122,20 @@ def test_the_metadata_says_what_it_is_for_whom_and_in_which_types(metadata: Mess
     assert str(metadata.get_payload()).startswith("# Tallystick")
     assert metadata["License-Expression"] == "Apache-2.0"
     assert {"Framework :: Apache Airflow", "Typing :: Typed"} <= set(metadata.get_all("Classifier", ()))
-    extras = {"airflow", "spark", "postgres", "mysql", "iceberg", "gx", "otel", "apprise", "msk", "avro", "protobuf", "all"}
+    extras = {
+        "airflow",
+        "spark",
+        "postgres",
+        "mysql",
+        "iceberg",
+        "gx",
+        "otel",
+        "apprise",
+        "msk",
+        "avro",
+        "protobuf",
+        "all",
+    }
     assert set(metadata.get_all("Provides-Extra", ())) == extras
 
 
