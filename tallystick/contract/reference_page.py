@@ -63,6 +63,35 @@ event:
 A path leads through objects to one value, so lists have none. YAML takes quotes around a whole value for its own: a
 key with a dot at the top of the payload is written `'"order.id"'`.
 
+Values need not be JSON. `event.format` says how they are written; paths and all other rules stay the same:
+
+- `json`: the value as it stands.
+- `json_schema`: JSON behind a zero byte and a schema's id. The schema itself is not asked for.
+- `avro`: the record behind a schema's id, decoded by the schema that wrote it. A string or an enum is a text. An int or
+  a long is the number that stands there, also with a logical type. A decimal is a number with all its digits, a uuid of
+  16 bytes its text. Of a union it is what was written.
+- `protobuf`: the message behind a schema's id and its place in the schema. A string, or an enum's name, is a text, and
+  each integer a number. A field that was not set is missing where it is optional, in a oneof or a message; else it is
+  its default. Of `google.type.Money`, or a message with its three fields, `price.amount` is the number that units and
+  nanos make.
+- `debezium`: `after` of a change event with op c or r, with or without the schema around it; in Avro where
+  `kafka.schema_registry` is named.
+
+Floats, doubles, bytes, lists and whole records are never a field: a contract that names one reads no record, and says
+why. A decimal with a scale is money of `event.amount_unit: major`. An update or a deletion that Debezium tells of is
+unreadable, and so is a tombstone. Repairs are for `json` only. Avro and Protobuf name a schema registry:
+
+```yaml
+kafka:
+  connection: shop_kafka
+  schema_registry: shop_schemas   # docs/kafka-connections.md
+event:
+  format: avro
+  match_key: data.orderId
+  amount_minor: data.total        # bytes with the logical type decimal, scale 2
+  amount_unit: major
+```
+
 This page is written by `python -m tallystick.contract.reference_page`; a test holds it against the code.
 """
 
