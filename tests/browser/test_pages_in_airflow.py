@@ -124,6 +124,8 @@ def test_the_keyboard_reaches_the_page_and_its_links(log_in: LogIn, airflow: Air
     expect(page.get_by_role("link", name="Skip to the page")).to_be_focused()
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Trace a key")).to_be_focused()
+    page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="billing_payouts")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Open items")).to_be_visible()

@@ -113,6 +113,8 @@ _ACTS = partial(Call, door=Door.ACTS, method="POST")
 PAGES: Mapping[str, Call] = {
     "GET /": Call(door=Door.LOGGED_IN, address="/"),
     "GET /assets/{name}": Call(door=Door.LOGGED_IN, address="/assets/pages.css"),
+    "GET /trace": Call(door=Door.LOGGED_IN, address="/trace"),
+    "POST /trace": Call(door=Door.LOGGED_IN, method="POST", address="/trace", form={"key": "nowhere"}, page="/trace"),
     "GET /contract/{contract_name}": _READS(address="/contract/billing_payouts"),
     "GET /run/{contract_name}/{cut_n}": _READS(address=f"/run/billing_payouts/{LAST_BROKEN}"),
     "GET /break/{break_id}": _READS(address=f"/break/{BREAK}"),

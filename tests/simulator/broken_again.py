@@ -185,8 +185,8 @@ BROKEN: tuple[Broken, ...] = (
         (
             Edit(
                 "tallystick/kafka_log/event_decoder.py",
-                "DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, TypeError, RecursionError)",
-                "DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, TypeError)",
+                "DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, TypeError, RecursionError, Undecodable)",
+                "DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, TypeError, Undecodable)",
             ),
             Edit(
                 "tallystick/kafka_log/event_decoder.py",

@@ -121,7 +121,7 @@ def test_what_is_in_order_is_told_by_the_cut_that_read_it_and_what_no_cut_has_re
     assert by_output[0]["places"][0].startswith(f"topic:{world.posting.contract.topics[0]}:{FINE.partition}:")
     assert len(statements(found, service)) == 2
     assert {one["scheduler_run_id"].split("-")[0] for one in statements(found, service)} == {"run"}
-    assert trace(FINE).exit_code == 0
+    assert trace(FINE, "--contract", lake).exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_the_contract_that_lost_or_doubled_it_first_is_named(
     (told, *_) = statements(found, world.names[at])
     assert (told["break_class"], told["break_state"]) == (break_class, "open")
     assert told["places"] and told["run"] == f"{world.names[at]}/1"
-    printed = trace(event)
+    printed = trace(event, "--contract", world.names[2])
     assert printed.exit_code == 1
     assert f"tallystick explain {told['break_id'][:8]}" in printed.stdout
 
@@ -177,7 +177,7 @@ def test_a_ledger_that_does_not_answer_is_told_and_never_as_not_found(
 def test_without_its_index_of_keys_not_seen_is_not_said(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TALLYSTICK_ARTIFACTS_DIR", str(artifacts_folder() / "elsewhere"))
     assert states(world, LATER) == ["not_asked", "not_asked", "not_judged"]
-    assert trace(LATER).exit_code == 3
+    assert trace(LATER, "--contract", world.names[2]).exit_code == 3
     assert states(world, POSTING_LOST)[1:] == ["broken", "not_judged"]
 
 
