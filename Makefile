@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock audit sbom adopt pin-images compose-check image-check helm-check routes demo lab lab-secured lab-long soak simulate replay backfill long-history crash model fuzz mutants natural relay cluster up down browser-setup mariadb-setup promtool-setup object-store-setup object-store postgres-setup registry-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser test-newest test-oldest bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages bench-window clean
+.PHONY: help setup lock audit sbom adopt pin-images compose-check image-check helm-check routes demo lab lab-secured lab-formats lab-long soak simulate replay backfill long-history crash model fuzz mutants natural relay cluster up down browser-setup mariadb-setup promtool-setup object-store-setup object-store postgres-setup registry-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser test-newest test-oldest bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages bench-window clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -51,6 +51,11 @@ lab: setup ## Score one round of real faults, mixed by a seed (SEED=1; SECURITY=
 lab-secured: setup ## Score such a round behind each of these doors, and judge a book in an Airflow under FAB (SEED=1)
 	for security in scram mtls oauth; do \
 		$(BIN)/python -m lab.rounds.main --seeds $(or $(SEED),1) --security $$security --folder build/lab-$$security || exit 1; \
+	done
+
+lab-formats: setup registry-setup ## Score such a round with events in each of these formats (SEED=1)
+	for format in avro protobuf json_schema debezium; do \
+		$(BIN)/python -m lab.rounds.main --seeds $(or $(SEED),1) --format $$format --folder build/lab-$$format || exit 1; \
 	done
 
 lab-long: setup ## Score twenty such rounds (SEEDS=1-20)

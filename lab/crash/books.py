@@ -176,7 +176,7 @@ def write_by_hand(desk: Workload, kind: PlanKind, payment: Payment) -> None:
             Ledger(desk.names).post(desk.connection, event, once=False, at=payment.occurred_at)
         return
     event, producer = payment.event(Leg.PAYOUT), desk.idempotent("console").producer
-    producer.produce(desk.names.topic(event.leg), key=event.message_key, value=event.to_json())
+    producer.produce(desk.names.topic(event.leg), key=event.message_key, value=event.to_value())
     if producer.flush(_TIMEOUT_SECONDS):
         raise TimeoutError(f"console: unanswered after {_TIMEOUT_SECONDS:.0f} s")
 

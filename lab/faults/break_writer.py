@@ -119,7 +119,7 @@ class Planter:
             place[0],
             partition=place[1],
             key=key or event.message_key,
-            value=event.to_json(),
+            value=event.to_value(),
             headers=[*new_headers(**headers).items()],
             on_delivery=lambda error, message: acknowledged.append(message) if error is None else None,
         )
@@ -188,7 +188,7 @@ class Planter:
         producer.produce(
             self.names.topic(event.leg),
             key=event.message_key,
-            value=event.to_json(),
+            value=event.to_value(),
             headers=[*new_headers(**headers).items()],
         )
 

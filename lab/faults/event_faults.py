@@ -5,6 +5,7 @@ A fault may have a second half, which comes after a window was judged.
 One file, since it is a list: a function for each fault of an event, and the table that names them.
 """
 
+import json
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from lab.faults.hostile_writer import ACTION_HEADER, strange_records
 from lab.services.event import Event, Leg, Payment, partition_of
+from lab.services.event_format import written_as
 from lab.services.group_member import open_member, slow_member, take_one
 from lab.services.kafka_clients import new_consumer
 from lab.services.partition_reader import save_progress
@@ -243,7 +245,7 @@ def payout_clock_wrong(desk: Workload) -> Planted:
 def payout_unreadable(desk: Workload) -> Planted:
     """A committed record that is no event, or that different readers would read differently."""
     event = desk.payment().event(Leg.PAYOUT)
-    whole, event_id = event.to_json(), str(event.event_id).encode()
+    whole, event_id = json.dumps(event.to_fields()).encode(), str(event.event_id).encode()
     poison = desk.dice.choice(
         (
             b"\x00\x01 not an event",
@@ -257,7 +259,7 @@ def payout_unreadable(desk: Workload) -> Planted:
             whole.replace(b'"amount_minor": ', b'"amount_minor": 9223372036854775808'),
         )
     )
-    desk.idempotent().write(event, value=poison)
+    desk.idempotent().write(event, value=written_as().around(poison))
     return Planted(_told_of_record(desk, UNREADABLE))
 
 

@@ -7,12 +7,12 @@ import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from confluent_kafka import Message
 
 from lab.faults.swollen_batch import GZIP, LZ4, ZSTD, produce_batch, swollen_batch
 from lab.services.event import Event, Leg, Payment
+from lab.services.event_format import written_as
 from lab.services.raw_producer import open_raw_admin
 from lab.services.workload import CURRENCIES, Workload, Writer
 from lab.truth.score import Finding, FindingKind
@@ -64,7 +64,7 @@ def _write_odd_keys(desk: Workload, writer: Writer, legs: tuple[Leg, ...]) -> tu
         for leg in legs:
             keys.append(odd_key(odd, leg, desk.dice.getrandbits(128)))
             event = payment.event(leg)
-            writer.write(event, value=json.dumps(json.loads(event.to_json()) | {"event_id": keys[-1]}).encode())
+            writer.write(event, value=written_as().write(event.to_fields() | {"event_id": keys[-1]}))
     return tuple(_broken(desk, "foreign_in_topic", key) for key in keys)
 
 
@@ -75,9 +75,8 @@ def odd_key(odd: str, leg: Leg, number: int) -> str:
 
 def _write_odd_bytes(desk: Workload, writer: Writer, event: Event) -> tuple[Finding, ...]:
     """What no reader can take for an event: keys and headers of every kind, and values that cost."""
-    whole: dict[str, Any] = json.loads(event.to_json())
-    odd_values = (
-        b"",
+    whole, written = event.to_fields(), written_as()
+    odd_texts = (
         b"\xff\xfe\x00",
         b"[" * 100_000,
         json.dumps(whole | {"amount_minor": 10**400}).encode(),
@@ -89,7 +88,7 @@ def _write_odd_bytes(desk: Workload, writer: Writer, event: Event) -> tuple[Find
     topic = writer.names.topic(event.leg)
     headers: list[tuple[str, str | bytes | None]] = [("service", b"\xff" * 3000), ("session", None), ("x" * 2000, b"")]
     headers += [("n", b"1")] * 200
-    for value in desk.dice.sample(odd_values, _ODD_VALUES):
+    for value in desk.dice.sample((b"", *map(written.around, odd_texts)), _ODD_VALUES):
         writer.producer.produce(topic, key=desk.dice.randbytes(5000), value=value, headers=headers)
     if writer.producer.flush(30.0):
         raise TimeoutError(f"{STRANGER}: unanswered after 30 s")

@@ -48,7 +48,7 @@ class OpenProducerTransaction:
             self.producer.produce(
                 names.topic(event.leg),
                 key=event.message_key,
-                value=event.to_json(),
+                value=event.to_value(),
                 headers={"session": f"{transactional_id}:{payment.payment_id}"},
             )
         if self.producer.flush(_TIMEOUT_SECONDS):

@@ -30,7 +30,7 @@ def post_committed(book: NaturalBook, places: Sequence[Partition], **settings: o
     try:
         with psycopg.connect(book.stack.ledger_owner_dsn, autocommit=True) as connection:
             for message in records_to_the_end(consumer, places):
-                event = Event.from_json(message.value() or b"")
+                event = Event.from_value(message.value() or b"")
                 Ledger(Namespace(book.name)).post(connection, event, once=False)
                 posted.add(str(event.event_id))
     finally:

@@ -35,7 +35,7 @@ class SteeredProducer:
         return self.send_text(
             place,
             key=event.message_key.decode(),
-            value=event.to_json().decode(),
+            value=event.to_value().decode(),
             timestamp_ms=int(event.payment.occurred_at.timestamp() * 1000),
             headers={"session": self.session, "source": source},
         )

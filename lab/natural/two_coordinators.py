@@ -72,7 +72,7 @@ class _Coordinator:
             return
         if error is not None:
             raise KafkaException(error)
-        event = Event.from_json(message.value() or b"")
+        event = Event.from_value(message.value() or b"")
         self.sink.planter.post(event)
         self.posted.append(str(event.event_id))
         self.position = (message.offset() or 0) + 1

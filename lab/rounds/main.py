@@ -3,6 +3,7 @@
     python -m lab.rounds.main
     python -m lab.rounds.main --seeds 1-20
     python -m lab.rounds.main --security scram
+    python -m lab.rounds.main --format avro
 
 One stack for all seeds, and after it one of three brokers for the seeds that draw a fault which needs them. Prints the
 score and stores it as build/lab.json; exits 1 when anything differs from the truth.
@@ -10,6 +11,9 @@ score and stores it as build/lab.json; exits 1 when anything differs from the tr
 With a security the reconciler comes in by a door of its own (lab/doors): accounts, TLS, and the rights that
 `tallystick grants` prints. The score must be the same; and behind the same door an Airflow under FAB judges one more
 book, and shows it only to whom it may (lab/rounds/fronted_book.py).
+
+With a format the services write all events in it, beside a schema registry where it needs one. The score must be the
+same, without the faults of a repair: none is made there.
 """
 
 import argparse
@@ -28,9 +32,11 @@ from lab.doors.door import Door, Security, open_door
 from lab.product.command_line import CommandLine
 from lab.rounds.fronted_book import Fronted, judge_in_front
 from lab.rounds.mixed_round import RoundResult, draw_cluster_faults, run_cluster_round, run_round
+from lab.rounds.written_events import written_events
 from lab.servers.kafka_cluster import BROKERS_MAX
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import start_stack
+from lab.services.event_format import EventFormat
 from lab.soak.long_run import LongRun, measured_on
 from lab.truth.score import COLUMNS, Counts, Score
 from lab.truth.score_table import score_table, shown
@@ -44,6 +50,13 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=FOLDER, help="an ignored folder for data, logs and the truth")
     parser.add_argument(
         "--security", type=Security, choices=tuple(Security), help="how the reconciler logs in to Kafka"
+    )
+    parser.add_argument(
+        "--format",
+        type=EventFormat,
+        choices=tuple(EventFormat),
+        default=EventFormat.JSON,
+        help="how the services write events",
     )
     options = parser.parse_args()
     folder: Path = options.folder.resolve()
@@ -60,13 +73,18 @@ def main() -> None:
 
     def store() -> None:
         figures = figures_of(rounds, asked=options.seeds, seconds=run.seconds, security=options.security)
+        figures["format"] = str(options.format)
         behind = {name: value for each in fronted for name, value in asdict(each).items()}
         figures |= {"behind_fab": behind} if fronted else {}
         figures["differs"] += [claim for each in fronted for claim in each.differs]
         figures_file.write_text(json.dumps(figures, indent=2) + "\n")
 
     shutil.rmtree(folder / "rounds", ignore_errors=True)
-    with _door(options.security, folder, 1) as door, start_stack(folder / "stack", door=door) as stack:
+    with (
+        written_events(options.format, folder / "registry"),
+        _door(options.security, folder, 1) as door,
+        start_stack(folder / "stack", door=door) as stack,
+    ):
         CommandLine(addresses=stack, folder=folder / "stack", door=door).migrate_store()
         run.say("broker and databases are up")
         for seed in options.seeds:
@@ -78,6 +96,7 @@ def main() -> None:
     drawn = [seed for seed in options.seeds if draw_cluster_faults(seed).log_faults]
     if drawn:
         with (
+            written_events(options.format, folder / "registry"),
             _door(options.security, folder, BROKERS_MAX) as door,
             start_stack(folder / "cluster", brokers=BROKERS_MAX, door=door) as stack,
         ):

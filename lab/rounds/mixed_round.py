@@ -55,6 +55,7 @@ from lab.rounds.switched_book import SWITCHED_FAULTS
 from lab.servers.log_ends import LogEnds, Partition
 from lab.servers.stack import LabStack
 from lab.services.delivery_mode import DeliveryMode
+from lab.services.event_format import EventFormat, written_as
 from lab.services.kafka_clients import new_admin
 from lab.services.namespace import Namespace
 from lab.services.workload import Traffic, Workload
@@ -130,7 +131,10 @@ class Drawn:
 
 
 def draw_faults(seed: int) -> Drawn:
-    """Draw each fault none to two times; a fifth of them at least once, another fifth with the next seed."""
+    """Draw each fault none to two times; a fifth of them at least once, another fifth with the next seed.
+
+    Without those of a repair where events are no JSON: Tallystick refuses to repair them.
+    """
     dice = random.Random(f"faults:{seed}")
     retention = _is_due(seed) or _is_due(seed + 3)
     draws: list[Draw] = []
@@ -140,6 +144,8 @@ def draw_faults(seed: int) -> Drawn:
             times = max(dice.choice(_TIMES), int(is_due))
             draws += [Draw(book, fault, number) for number in range(min(times, 1) if fault.slow else times)]
     log_faults = (*_due(LOG_FAULTS, seed), *_due(JUDGED_FAULTS, seed))
+    if written_as().format is not EventFormat.JSON:
+        log_faults = tuple(fault for fault in log_faults if "compensation" not in fault.fields)
     return Drawn(draws=tuple(draws), log_faults=log_faults, retention=retention)
 
 

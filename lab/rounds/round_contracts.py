@@ -7,6 +7,8 @@ from typing import Any
 
 import yaml
 
+from lab.rounds.written_events import format_in
+
 KAFKA, LEDGER, SWITCHED_LEDGER = "kafka_lab", "ledger_lab", "ledger_switched"
 _NEVER = "0 0 29 2 *"  # the lab asks for each window itself
 _ORDER = {"ordering_key": "account", "sequence": "sequence"}
@@ -74,7 +76,7 @@ def write_contract(folder: Path, contract: Mapping[str, Any]) -> Path:
 def _contract(
     name: str, *, ledger: Mapping[str, Any], stray_topics: list[str] | None = None, **fields: Any
 ) -> dict[str, Any]:
-    return {
+    contract = {
         "contract": name,
         "version": 1,
         "owner": "lab",
@@ -87,3 +89,4 @@ def _contract(
         "empty": "refused",
         **fields,
     }
+    return format_in(contract)

@@ -1,10 +1,11 @@
 """What the lab's messages say: a request, and the events that answer it."""
 
-import json
 import uuid
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+
+from lab.services.event_format import written_as
 
 
 class Leg(StrEnum):
@@ -74,14 +75,18 @@ class Event:
     def message_key(self) -> bytes:
         return str(self.payment.payment_id).encode()
 
-    def to_json(self) -> bytes:
+    def to_fields(self) -> dict[str, str | int]:
         fields = self.payment.to_fields()
         ordered = {"event_id": str(self.event_id), "payment_id": fields.pop("payment_id"), "leg": str(self.leg)}
-        return json.dumps(ordered | fields).encode()
+        return ordered | fields
+
+    def to_value(self) -> bytes:
+        """Return a record's value, in the format in which this process writes events."""
+        return written_as().write(self.to_fields())
 
     @classmethod
-    def from_json(cls, value: bytes) -> "Event":
-        fields = json.loads(value)
+    def from_value(cls, value: bytes) -> "Event":
+        fields = written_as().read(value)
         return cls(payment=Payment.from_fields(fields), leg=Leg(fields["leg"]))
 
 

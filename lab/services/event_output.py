@@ -87,7 +87,7 @@ class EventOutput:
         self._producer.produce(
             self.control.settings.names.topic(event.leg),
             key=event.message_key,
-            value=event.to_json(),
+            value=event.to_value(),
             headers={"session": self.control.session, "source": source},
             on_delivery=note,
         )

@@ -50,7 +50,7 @@ class Poster:
                 continue
             value = message.value()
             assert isinstance(value, bytes)
-            event = Event.from_json(value)
+            event = Event.from_value(value)
             self.handle(message, event)
             self.control.barrier(Barrier.AFTER_PROGRESS, event.event_id)
             self.reader.finished(message)

@@ -116,7 +116,7 @@ class RawProducer:
             batch_size=1 << 20,
         )
         encoded = [(name, value.encode()) for name, value in headers.items()]
-        batch.append(0, None, event.message_key, event.to_json(), encoded)
+        batch.append(0, None, event.message_key, event.to_value(), encoded)
         topic_data = ProduceRequest.TopicProduceData
         data = topic_data.PartitionProduceData(index=partition, records=bytes(batch.build()))
         request = ProduceRequest(

@@ -57,7 +57,7 @@ class Writer:
             topic or self.names.topic(event.leg),
             key=event.message_key,
             headers={**known, **(headers or {})},
-            **{"value": event.to_json(), **record},
+            **{"value": event.to_value(), **record},
         )
         if self.producer.flush(_TIMEOUT_SECONDS):
             raise TimeoutError(f"{self.service}: {event.leg} unanswered after {_TIMEOUT_SECONDS:.0f} s")
@@ -245,7 +245,7 @@ class Traffic:
         places = [(topic, number) for number in range(self.desk.names.partitions[topic])]
         servers = self.desk.addresses.bootstrap_servers
         LogEnds(new_admin(servers)).wait_until_decided(places)
-        return is_committed(servers, places, event.to_json())
+        return is_committed(servers, places, event.to_value())
 
     def _batches(self, count: int) -> Iterator[list[Payment]]:
         while count > 0:

@@ -92,7 +92,7 @@ def pay(stack: LabStack, amount_minor: int, *, abort: bool = False) -> None:
     )
     relay.init_transactions()
     relay.begin_transaction()
-    relay.produce(NAMES.topic(Leg.PAYOUT), key=event.message_key, value=event.to_json())
+    relay.produce(NAMES.topic(Leg.PAYOUT), key=event.message_key, value=event.to_value())
     relay.flush()
     if abort:
         relay.abort_transaction()

@@ -115,7 +115,7 @@ class Books:
         if transactional_id:
             producer.init_transactions()
             producer.begin_transaction()
-        producer.produce(self.topic, key=event.message_key, value=event.to_json())
+        producer.produce(self.topic, key=event.message_key, value=event.to_value())
         producer.flush()
         return producer
 

@@ -308,8 +308,8 @@ def test_an_event_with_our_header_that_says_something_else_is_neither_ours_nor_a
     items = [items_of(plan)[key_of(row)] for row in rows]
     changed = replace(rows[0].payment, amount_minor=1).event(Leg.PAYOUT)
     headers = [{ACTION_HEADER: str(item.action_id).encode()} for item in items]
-    offset = write(world, world.topic, changed.message_key, changed.to_json(), headers=headers[0], partition=0)
-    write(world, world.topic, rows[1].event.message_key, rows[1].event.to_json(), headers=headers[1])
+    offset = write(world, world.topic, changed.message_key, changed.to_value(), headers=headers[0], partition=0)
+    write(world, world.topic, rows[1].event.message_key, rows[1].event.to_value(), headers=headers[1])
     told = outcomes(world, plan)
     assert [told[key_of(row)].fate for row in rows] == [
         ActionResult.REFUSED,

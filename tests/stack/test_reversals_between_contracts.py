@@ -53,7 +53,7 @@ def publish_copies(books: Books, row: PayoutRow, count: int) -> list[str]:
     producer = Producer({"bootstrap.servers": books.stack.bootstrap_servers})
     partition = 1 - (murmur2(row.event.message_key) & 0x7FFFFFFF) % 2
     for _ in range(count):
-        producer.produce(books.topic, partition=partition, key=row.event.message_key, value=row.event.to_json())
+        producer.produce(books.topic, partition=partition, key=row.event.message_key, value=row.event.to_value())
     producer.flush()
     return [f"topic:{one.topic}:{one.partition}:{one.offset}" for one in books.records()]
 

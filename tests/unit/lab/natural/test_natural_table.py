@@ -30,6 +30,6 @@ def test_all_events_of_a_book_have_one_size() -> None:
     """KAFKA-19012 shows only where the batch that takes the place of another is as long as that one."""
     dice = random.Random(1)
     sizes = {
-        len(payment_of_one_size(dice).event(leg).to_json()) for _ in range(50) for leg in (Leg.PAYMENT, Leg.INVOICE)
+        len(payment_of_one_size(dice).event(leg).to_value()) for _ in range(50) for leg in (Leg.PAYMENT, Leg.INVOICE)
     }
     assert len(sizes) == 1
