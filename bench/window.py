@@ -202,6 +202,7 @@ def _airflow(stack: LabStack) -> Iterator[AirflowStack]:
         dags=dags,
         artifacts=FOLDER / "airflow_artifacts",
         warm_spark=True,
+        look_every_seconds=0.2,
     )
     with start_airflow(settings, stack) as airflow:
         for dag_id in (f"reconcile_{WINDOW}", _EMPTY):

@@ -16,8 +16,6 @@ from lab.servers.process import REPOSITORY
 
 STARTS_AIRFLOW = (
     "tests/stack/test_airflow.py",
-    "tests/stack/test_dag_trigger_stack.py",
-    "tests/browser/test_repair_in_airflow.py",
     "tests/browser/test_pages_in_airflow.py",
     "tests/browser/test_routes.py",
 )

@@ -156,6 +156,7 @@ def main() -> None:
             artifacts=FOLDER / "artifacts",
             webhook=pager.address,
             warm_spark=True,
+            look_every_seconds=0.2,
         )
         settings.home.mkdir(parents=True)
         starting = parts.enter_context(start_airflow_beside(settings, stack))

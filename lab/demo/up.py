@@ -196,6 +196,7 @@ def _settings(brought: _Brought, *, webhook: str) -> AirflowSettings:
         artifacts=FOLDER / "artifacts",
         webhook=webhook,
         warm_spark=True,
+        look_every_seconds=0.2,
         port=free_port() if port_answers(_PORT_WANTED) else _PORT_WANTED,
     )
 

@@ -5,7 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from lab.rounds.round_contracts import KAFKA, LEDGER
 from lab.rounds.second_person import SecondPerson
 from lab.servers import process
 from lab.servers.airflow_environment import SMALL_SPARK
+from lab.servers.orphan_reaper import start_guard
 from lab.servers.postgres import LEDGER_READER, STORE_ROLE
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import LabAddresses
@@ -60,6 +62,17 @@ class CommandLine:
         """As the store's owner, who grants the rights that all else is done with."""
         owner = {"TALLYSTICK_STORE_DSN": self._over_tls(self.addresses.store_owner_dsn)}
         self._run("store", "migrate", "--grant-to", STORE_ROLE, exit_codes=(0,), told=owner)
+
+    @contextmanager
+    def warm_spark(self) -> Iterator[None]:
+        """Keep a Spark Connect server for the length of a block: what is reconciled in it starts no Java."""
+        with start_guard() as guard:
+            self._run("spark", "start", exit_codes=(0,))
+            try:
+                guard.watch(json.loads((self.folder / "artifacts" / "spark" / "server.json").read_text())["pid"])
+                yield
+            finally:
+                self._run("spark", "stop", exit_codes=(0,))
 
     def reconcile(self, contracts: Sequence[Path]) -> None:
         """One window of each contract; whatever the verdicts. Raises CommandFailed, NotReadyInTime."""

@@ -220,6 +220,7 @@ class MixedRound:
         """Three windows; gives the truth about them."""
         clean = self._prepare()
         contracts = self._write_contracts()
+        self._open.enter_context(self.command_line.warm_spark())
         self._judge(contracts)
         self.say(f"{len(contracts)} baselines are taken; {len(self.drawn)} faults are drawn")
         traffic = {book: Traffic(self._desk(book, "traffic")) for book in self.drawn.books}

@@ -46,6 +46,7 @@ class AirflowSettings:
     """What one Airflow of the lab is made of. The webhook is the address that alerts are posted to.
 
     warm_spark: its tasks are clients of a Spark Connect server; otherwise each submits an app of its own.
+    look_every_seconds: how long the scheduler rests where it found nothing to do; 0.2 costs a quarter of a core.
     parse_every_seconds: each DAG file, which takes half a second of CPU; a contract that comes later is seen then.
     """
 
@@ -59,6 +60,7 @@ class AirflowSettings:
     users: Mapping[str, str] = field(default_factory=lambda: dict(USERS))
     auth_manager: str = "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager"
     warm_spark: bool = False
+    look_every_seconds: float = 1.0  # as Airflow does
     parse_every_seconds: int = 30  # as Airflow does
     jars: Path = REPOSITORY / ".jars" / "spark"
     port: int = field(default_factory=free_port)
@@ -128,7 +130,7 @@ def _airflow(settings: AirflowSettings, database_dsn: str) -> dict[str, str]:
         # At the stock 5 s a task that resumes soon after it has parked fails: its first exit is seen too late.
         # On a busy machine the api-server takes longer than the stock 5 s to answer, and the task would fail.
         "WORKERS": {"MIN_HEARTBEAT_INTERVAL": "1", "EXECUTION_API_TIMEOUT": "60"},
-        "SCHEDULER": {"SCHEDULER_IDLE_SLEEP_TIME": "0.2"},
+        "SCHEDULER": {"SCHEDULER_IDLE_SLEEP_TIME": str(settings.look_every_seconds)},
         "DAG_PROCESSOR": {
             "MIN_FILE_PROCESS_INTERVAL": str(settings.parse_every_seconds),
             "REFRESH_INTERVAL": "5",

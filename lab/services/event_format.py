@@ -107,7 +107,7 @@ class WrittenAs:
                 return dict(json.loads(value))
 
     def around(self, text: bytes) -> bytes:
-        """Return JSON, sound or not, as a record of this format has it; a binary format has it bare, as what it is not."""
+        """Return JSON, sound or not, as a record of this format has it; a binary format has it bare, and unreadable."""
         match self.format:
             case EventFormat.JSON_SCHEMA:
                 return self._head + text

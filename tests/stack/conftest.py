@@ -34,10 +34,10 @@ from tallystick.store.runs.cut_store import claim_attempt, save_cut
 from tallystick.store.runs.run_store import commit_run
 from tests.run_results import run_figures, run_result
 
-from .live import new_books, spark
+from .live import new_books, spark, warm_spark
 from .store_owner import as_owner
 
-__all__ = ["new_books", "spark"]  # fixtures
+__all__ = ["new_books", "spark", "warm_spark"]  # fixtures
 
 _TEMPLATE = "store_template"
 

@@ -1,5 +1,6 @@
 """Fixtures for judging real books: one Spark session, one store, and a way to open books of a test's own."""
 
+import json
 import os
 import sys
 import uuid
@@ -16,6 +17,7 @@ from lab.servers.process import REPOSITORY
 from lab.servers.spark_class_archive import SMALL_JVM
 from lab.servers.stack import LabStack
 from tallystick.spark.spark_job import WORKER_DAEMON
+from tallystick.spark.spark_server import start_server, stop_server
 from tallystick.store.engine import open_store
 from tests.stack.live_books import LiveBooks, environment_of, open_live_books
 
@@ -35,6 +37,15 @@ SPARK_SETTINGS = {
 }
 """For small data in a test; the app itself leaves these to whoever submits it."""
 
+RUN_SETTINGS = {
+    "TALLYSTICK_JARS_DIR": str(REPOSITORY / ".jars" / "spark"),
+    "TALLYSTICK_SPARK_MASTER": "local[2]",
+    "TALLYSTICK_SPARK_CONF": json.dumps(
+        {name: value for name, value in SPARK_SETTINGS.items() if name != "spark.jars"}
+    ),
+}
+"""What `tallystick run` and `tallystick spark start` are told of Spark by their environment."""
+
 NewBooks = Callable[..., AbstractContextManager[LiveBooks]]
 """open_live_books without its first three arguments."""
 
@@ -49,6 +60,17 @@ def spark() -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def warm_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """A Spark Connect server for the test process; gives the environment of its clients, whose runs start no Java."""
+    folder = tmp_path_factory.mktemp("spark")
+    server = start_server(folder, environment={**os.environ, **RUN_SETTINGS})
+    try:
+        yield server.for_clients()
+    finally:
+        stop_server(folder)
 
 
 @pytest.fixture(scope="session")

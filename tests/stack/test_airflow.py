@@ -2,7 +2,11 @@
 
 A run that hangs is paged at its deadline; its verdict starts the DAG that is scheduled on it, once; an approval counts
 once, whatever is answered twice, cleared or run again; a contract of one's own runs with the terminal's connections,
-and is held against suites of its own; tasks find imported what the scheduler imported before it forked them.
+and is held against suites of its own; tasks find imported what the scheduler imported before it forked them; the DAG
+that a contract names is started once per break, with the plan as its conf; and a person in a browser goes from the
+first look to the cleared break. Every picture lands in build/screens/.
+
+One file, since an Airflow takes a minute of two cores to start, and these share one.
 """
 
 import json
@@ -10,15 +14,19 @@ import os
 import shutil
 import subprocess
 import sys
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
+import psycopg
 import pytest
 import yaml
+from playwright.sync_api import Browser, expect
 
 from lab.rounds.delivery_mode_round import prepare
 from lab.rounds.own_contracts import copy_contracts
@@ -31,14 +39,32 @@ from lab.servers.postgres import STORE_ROLE
 from lab.servers.process import REPOSITORY, wait_until
 from lab.servers.stack import LabAddresses, LabStack
 from lab.services.delivery_mode import DeliveryMode
+from lab.services.event import Leg, Payment
+from lab.services.kafka_clients import new_producer
+from lab.services.ledger import Ledger
+from lab.services.namespace import Namespace
+from tallystick.compensation.repair_effect import RepairEffect
 from tallystick.contract.contract import Contract
+from tallystick.documents.plan import conf_of
+from tallystick.documents.schema import PlanDocument
+from tallystick.executor.draw_plan import draw_plan
+from tallystick.executor.effects import action_log
+from tallystick.executor.effects.action_log import ActionResult
+from tallystick.executor.effects.airflow_api import AirflowRefused, open_airflow
+from tallystick.executor.execute_plan import Execution
 from tallystick.store.engine import connect_store, migrate, open_store
+from tallystick.store.plans.plan_store import executed_actions
 from tallystick.store.runs.run_store import list_runs
 from tallystick_airflow.warm_imports import TASKS_NEED
+from tests.browser.conftest import browser
+from tests.browser.visiting import LogIn, inside, serious_faults, shot, visits
 
+from .dag_trigger_world import DAG_ID, HAND_MADE, HandedOver, handed_over
 from .payout_world import Books, once, world
+from .repairs import action_states, effects, executed
+from .repairs import trail as plan_trail
 
-__all__ = ["world"]  # a fixture
+__all__ = ["browser", "handed_over", "world"]  # fixtures
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -46,6 +72,9 @@ NAMESPACE = "deadline"
 SHOP = REPOSITORY / "docs" / "examples" / "walk"
 CONSUMER = "after_a_clean_window"
 OVERDUE = "tallystick/deadline_payouts/verdict_overdue"
+NAMES = Namespace("repaired")
+REPAIRED = "repaired_payouts"
+RECONCILE_REPAIRED, COMPENSATE_REPAIRED = f"reconcile_{REPAIRED}", f"compensate_{REPAIRED}"
 PATIENCE_SECONDS = 300
 """For each step; a machine under load takes minutes to start Airflow."""
 SUITES = """
@@ -108,6 +137,7 @@ def airflow(
     (dags / f"{CONSUMER}_dag.py").write_text(example.replace("billing_payouts/matched", "deadline_payouts/verdict"))
     (dags / "shop_suites.py").write_text(SUITES)
     (dags / "warm_probe.py").write_text(PROBE)
+    (dags / "by_hand.py").write_text(HAND_MADE)
     for made in (home, contracts):
         made.mkdir()
     shops = [yaml.safe_load((SHOP / "shop_orders.yaml").read_text())]
@@ -124,6 +154,12 @@ def airflow(
     )
     with start_airflow(settings, airflow_stack, deadline_seconds=PATIENCE_SECONDS) as airflow:
         yield airflow
+
+
+@pytest.fixture
+def log_in(browser: Browser, airflow: AirflowStack) -> Iterator[LogIn]:
+    with visits(browser, airflow) as log_in:
+        yield log_in
 
 
 def shop_environment(addresses: LabAddresses) -> dict[str, str]:
@@ -363,3 +399,181 @@ def test_a_scheduler_has_imported_what_its_tasks_need_before_it_forks_them(airfl
     of_spark_connect = "/grpc/_cython/cygrpc"
     assert of_spark_connect in maps_of(airflow, "scheduler")
     assert of_spark_connect not in maps_of(airflow, "triggerer"), "which forks no task"
+
+
+def fates(execution: Execution) -> list[ActionResult]:
+    return [outcome.fate for outcome in execution.outcomes]
+
+
+def test_each_break_gets_one_run_with_the_plan_as_conf_whatever_outcome_was_lost(
+    handed_over: HandedOver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handed_over.airflow.wait_dag(DAG_ID, deadline_seconds=PATIENCE_SECONDS)
+    before = handed_over.confs()
+    plan = handed_over.plan(700, 13)
+    assert effects(handed_over, plan) == [RepairEffect.NOT_CLEARED] * 2
+    lost = iter([True])
+
+    def dies_once(*arguments: Any, **named: Any) -> None:
+        if next(lost, False):
+            raise RuntimeError("killed here")
+        record_done(*arguments, **named)
+
+    record_done = action_log.record_done
+    monkeypatch.setattr(action_log, "record_done", dies_once)
+    with pytest.raises(RuntimeError, match="killed here"):
+        executed(handed_over, plan)
+    assert fates(executed(handed_over, plan)) == [ActionResult.ALREADY_DONE, ActionResult.DONE]
+    assert fates(executed(handed_over, plan)) == [ActionResult.ALREADY_DONE] * 2
+    started = {run_id: conf for run_id, conf in handed_over.confs().items() if run_id not in before}
+    assert started == {str(item.action_id): conf_of(plan, item) for item in plan.items}
+    for conf in started.values():
+        PlanDocument.model_validate_json(PlanDocument.model_validate(conf).model_dump_json())
+
+    (fine, failing) = sorted(plan.items, key=lambda item: item.amount_minor, reverse=True)
+    ended = {item.action_id: handed_over.airflow.wait_run(DAG_ID, str(item.action_id)) for item in (fine, failing)}
+    assert list(ended.values()) == ["success", "failed"]
+    found = dict(zip((item.action_id for item in plan.items), effects(handed_over, plan), strict=True))
+    assert found == {fine.action_id: RepairEffect.HANDED_OVER, failing.action_id: RepairEffect.NOT_CLEARED}
+    assert executed_actions(handed_over.store, handed_over.contract.name) == {}
+    again = draw_plan(handed_over.store, handed_over.contract, handed_over.connections, cut_n=1)
+    assert [one.reason for one in again.left_out] == ["another plan has it"] * 2
+
+
+def test_a_run_of_that_id_with_another_conf_a_pause_and_a_lesser_account_are_refused(handed_over: HandedOver) -> None:
+    handed_over.airflow.wait_dag(DAG_ID, deadline_seconds=PATIENCE_SECONDS)
+    plan = handed_over.plan(800, 900)
+    theirs, ours = plan.items
+    handed_over.airflow.trigger(DAG_ID, run_id=str(theirs.action_id), conf={"items": "theirs"})
+    with pytest.raises(AirflowRefused, match="answered 403"):
+        executed(handed_over, plan, connections=handed_over.connections_of("viewer"))
+    other_conf, not_allowed = action_states(handed_over, plan)
+    assert (other_conf[0], not_allowed[0]) == ("refused", "refused")
+    assert "answered 403" in not_allowed[1]
+    assert plan_trail(handed_over, plan)[-3:] == ["refused", "refused", "stopped"]
+    handed_over.airflow.call("PATCH", f"/api/v2/dags/{DAG_ID}", json={"is_paused": True})
+    try:
+        outcomes = executed(handed_over, plan).outcomes
+    finally:
+        handed_over.airflow.call("PATCH", f"/api/v2/dags/{DAG_ID}", json={"is_paused": False})
+    assert [outcome.fate for outcome in outcomes] == [ActionResult.REFUSED] * 2
+    assert "with another conf" in outcomes[0].reason
+    assert "is paused" in outcomes[1].reason
+    assert str(ours.action_id) not in handed_over.confs()
+    with open_airflow(handed_over.connections.airflow) as api:  # type: ignore[arg-type]
+        assert api.start_once("nobodys", "run", {}).refused.startswith("Airflow has no DAG nobodys")
+
+
+def repaired_contract() -> dict[str, Any]:
+    """The example, in a namespace of its own; its windows are asked for by the test alone."""
+    document: dict[str, Any] = yaml.safe_load((REPOSITORY / "dags" / "contracts" / "billing_payouts.yaml").read_text())
+    return document | {
+        "contract": REPAIRED,
+        **NEVER,
+        "legs": {"payout": NAMES.topic(Leg.PAYOUT)},
+        "ledger": document["ledger"] | {"table": f"{NAMES.schema}.payout"},
+        "alert": {"sinks": [{"kind": "file", "path": f"alerts/{REPAIRED}.jsonl"}]},
+        "partner_grace_seconds": 0,
+        "partner_grace_cap_seconds": 0,
+    }
+
+
+def pay(stack: LabStack, amount_minor: int, *, abort: bool = False) -> None:
+    """Write an outbox row, and what the relay makes of it: an event, or an aborted one that it takes for sent."""
+    payment = Payment(payment_id=uuid.uuid4(), amount_minor=amount_minor, currency="EUR", occurred_at=datetime.now(UTC))
+    with psycopg.connect(stack.ledger_owner_dsn) as connection:
+        event = Ledger(NAMES).add_payout(connection, payment).event
+    relay = new_producer(
+        stack.bootstrap_servers, DeliveryMode.EXACTLY_ONCE, client_id="relay", transactional_id=f"{NAMES.name}.relay"
+    )
+    relay.init_transactions()
+    relay.begin_transaction()
+    relay.produce(NAMES.topic(Leg.PAYOUT), key=event.message_key, value=event.to_value())
+    relay.flush()
+    if abort:
+        relay.abort_transaction()
+    else:
+        relay.commit_transaction()
+
+
+def reconcile(airflow: AirflowStack) -> str:
+    """Have the next window judged; returns how the run ended."""
+    now = datetime.now(UTC)
+    run_id = airflow.trigger(RECONCILE_REPAIRED, interval=(now - timedelta(minutes=1), now))
+    return airflow.wait_run(RECONCILE_REPAIRED, run_id, deadline_seconds=PATIENCE_SECONDS)
+
+
+def test_an_operator_finds_a_break_has_it_repaired_and_sees_it_cleared(
+    stack: LabStack, airflow: AirflowStack, log_in: LogIn
+) -> None:
+    prepare(stack, DeliveryMode.EXACTLY_ONCE, seed=1, namespace=NAMES.name)
+    publish(airflow, repaired_contract())
+    for dag_id in (RECONCILE_REPAIRED, COMPENSATE_REPAIRED):
+        airflow.wait_dag(dag_id, deadline_seconds=PATIENCE_SECONDS)
+    assert reconcile(airflow) == "success"  # the baseline
+    pay(stack, 4_200)
+    pay(stack, 125_000, abort=True)
+    assert reconcile(airflow) == "failed"  # the run of a broken window is red
+    airflow.wait_parked(COMPENSATE_REPAIRED, "cut_1", deadline_seconds=PATIENCE_SECONDS)  # which it offered by itself
+
+    # On call: overview, contract, run, break.
+    operator = log_in("operator")
+    operator.goto(f"{airflow.base_url}/plugin/tallystick")
+    frame = inside(operator)
+    expect(frame.get_by_role("article", name=REPAIRED).get_by_role("img", name="1 broken")).to_be_visible()
+    frame.get_by_role("link", name=REPAIRED).click()
+    frame.get_by_role("link", name="cut 1").click()
+    frame.locator("#breaks").get_by_role("link", name="Missing in topic: aborted only").first.click()
+    expect(frame.get_by_text("outstanding")).to_be_visible()
+    strip = frame.get_by_role("region", name="The log around the break").get_by_role("img")
+    expect(strip).to_be_visible()
+    expect(strip.get_by_text("aborted")).to_be_visible()
+    break_address = frame.locator("#evidence dd", has_text="/tallystick/break/").inner_text()
+    shot(operator, "repair-1-break")
+
+    # The plan is asked for by the page's own form.
+    frame.get_by_role("button", name="Ask for a plan").click()
+    expect(frame.get_by_role("status")).to_contain_text("A plan was asked for")
+    asked = airflow.wait_run_where(
+        COMPENSATE_REPAIRED,
+        lambda run: run["triggering_user_name"] == "operator",
+        what="the operator's run",
+        deadline_seconds=PATIENCE_SECONDS,
+    )
+    airflow.wait_parked(COMPENSATE_REPAIRED, asked["dag_run_id"], deadline_seconds=PATIENCE_SECONDS)
+    operator.goto(f"{airflow.base_url}/tallystick/contract/{REPAIRED}")
+    expect(operator.locator("#plans").get_by_text("waits for an approval")).to_be_visible()
+    assert serious_faults(operator) == []
+    shot(operator, "repair-2-contract")
+
+    # Another person follows the plan to Airflow's own page, and agrees there.
+    approver = log_in("approver")
+    approver.goto(f"{airflow.base_url}/dags/{RECONCILE_REPAIRED}")
+    approver.get_by_role("link", name="Tallystick", exact=True).click()
+    plans = inside(approver).locator("#plans")
+    expect(plans.get_by_text("waits for an approval")).to_be_visible()
+    plans.get_by_role("link", name="up to cut 1").click()
+    shown = inside(approver)
+    expect(shown.get_by_role("heading", name="Plan of 1,250.00 EUR")).to_be_visible()
+    shot(approver, "repair-3-plan")
+    shown.get_by_role("link", name="Approve or reject it in Airflow").click()
+    approver.wait_for_url(lambda url: asked["dag_run_id"] in unquote(url))
+    approve = approver.get_by_role("button", name="Approve", exact=True)
+    expect(approve).to_be_visible()
+    shot(approver, "repair-4-approve")
+    approve.click()
+    assert airflow.wait_run(COMPENSATE_REPAIRED, asked["dag_run_id"], deadline_seconds=PATIENCE_SECONDS) == "success"
+
+    # The next window reads what was published, and the break's page tells its life.
+    assert reconcile(airflow) == "success"
+    operator.goto(break_address)
+    expect(operator.locator(".verdict").get_by_text("cleared")).to_be_visible()
+    life = operator.locator("#life li .kind").all_inner_texts()
+    assert list(dict.fromkeys(life)) == ["seen", "proven", "sent", "planned", "acted", "cleared"]
+    expect(operator.get_by_role("button", name="Ask for a plan")).to_have_count(0)
+    assert serious_faults(operator) == []
+    shot(operator, "repair-5-cleared")
+    operator.locator("#life").get_by_role("link", name="The plan").first.click()
+    expect(operator.locator(".verdict").get_by_text("carried out")).to_be_visible()
+    expect(operator.locator("#intent tbody")).to_contain_text(f"of {NAMES.topic(Leg.PAYOUT)}[")
+    shot(operator, "repair-6-plan-done")

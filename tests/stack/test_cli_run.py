@@ -13,14 +13,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lab.servers.process import REPOSITORY
 from tallystick.ledger.protocol import LedgerRefused
 from tallystick.store.runs.run_store import read_run
 from tallystick_spark.reconcile_app import CutJob, judge_stored_cuts
 from tests.alert_receiver import receiving
 from tests.stack.live_books import TWO_LEGS, LiveBooks, both_legs, payment
 
-from .live import SPARK_SETTINGS
+from .live import RUN_SETTINGS
 
 NewBooks = Callable[..., AbstractContextManager[LiveBooks]]
 SECONDS_MAX = 240
@@ -37,16 +36,20 @@ def books(new_books: NewBooks) -> Iterator[LiveBooks]:
 
 
 @pytest.fixture
-def environment(books: LiveBooks, tmp_path: Path) -> dict[str, str]:
-    settings = {name: value for name, value in SPARK_SETTINGS.items() if name != "spark.jars"}
+def submitting(books: LiveBooks, tmp_path: Path) -> dict[str, str]:
+    """The environment of runs that start a Spark of their own."""
     return {
         **os.environ,  # new_books has put the connections there
         "TALLYSTICK_STORE_DSN": books.store.url.render_as_string(hide_password=False),
         "TALLYSTICK_ARTIFACTS_DIR": str(tmp_path),
-        "TALLYSTICK_JARS_DIR": str(REPOSITORY / ".jars" / "spark"),
-        "TALLYSTICK_SPARK_MASTER": "local[2]",
-        "TALLYSTICK_SPARK_CONF": json.dumps(settings),
+        **RUN_SETTINGS,
     }
+
+
+@pytest.fixture
+def environment(submitting: dict[str, str], warm_spark: dict[str, str]) -> dict[str, str]:
+    """The environment of runs that find Spark running."""
+    return submitting | warm_spark
 
 
 def start(environment: dict[str, str], *arguments: str) -> subprocess.Popen[str]:
@@ -82,7 +85,9 @@ def processes_of(contract_file: Path) -> list[str]:
     return found
 
 
-def test_the_whole_loop_without_airflow(books: LiveBooks, environment: dict[str, str], tmp_path: Path) -> None:
+def test_the_whole_loop_without_airflow(
+    books: LiveBooks, environment: dict[str, str], submitting: dict[str, str], tmp_path: Path
+) -> None:
     contract_file, name = str(books.contract_file), books.contract.name
 
     code, _, stderr = run(environment, "run", contract_file)
@@ -91,7 +96,7 @@ def test_the_whole_loop_without_airflow(books: LiveBooks, environment: dict[str,
 
     books.both(*both_legs("first"))
     books.produce(*both_legs("aborted"), abort=True)
-    code, stdout, stderr = run(environment, "run", contract_file, "--json")
+    code, stdout, stderr = run(submitting, "run", contract_file, "--json")
     assert code == 0, stderr
     document = json.loads(stdout)
     assert (document["verdict"], document["matched_rows"]) == ("MATCHED", 2)
@@ -172,14 +177,14 @@ def test_a_window_that_its_own_suites_do_not_like_stays_matched_and_pages_until_
 
 
 def test_an_interrupted_run_leaves_no_process_and_the_next_one_finishes_its_cut_and_tells_of_both(
-    books: LiveBooks, environment: dict[str, str]
+    books: LiveBooks, submitting: dict[str, str]
 ) -> None:
     contract_file = str(books.contract_file)
-    assert run(environment, "run", contract_file)[0] == 3
+    assert run(submitting, "run", contract_file)[0] == 3
     books.both(*both_legs("first"))
     books.produce(*both_legs("lost"))
 
-    process = start(environment, "run", contract_file)
+    process = start(submitting, "run", contract_file)
     assert process.stderr is not None
     for line in process.stderr:
         if ": attempt " in line:  # Spark's driver runs
@@ -194,11 +199,11 @@ def test_an_interrupted_run_leaves_no_process_and_the_next_one_finishes_its_cut_
     assert processes_of(books.contract_file) == []
 
     books.both(*both_legs("second"))
-    code, stdout, stderr = run(environment, "run", contract_file, "--json")
+    code, stdout, stderr = run(submitting, "run", contract_file, "--json")
     assert code == 1, stderr
     assert "Cut 1 of an earlier run has no verdict yet and goes first" in stderr
     assert [(one["cut"], one["verdict"]) for one in json.loads(stdout)] == [(1, "BROKEN"), (2, "MATCHED")]
-    runs = json.loads(run(environment, "runs", "--json", "--contract", books.contract.name)[1])
+    runs = json.loads(run(submitting, "runs", "--json", "--contract", books.contract.name)[1])
     assert [(one["cut"], one["verdict"]) for one in runs] == [(2, "MATCHED"), (1, "BROKEN"), (0, "INCONCLUSIVE")]
 
 
@@ -217,10 +222,10 @@ def test_a_held_side_is_waited_for_and_then_named(new_books: NewBooks, environme
     assert "holder" in stdout
 
 
-def test_an_app_that_fails_is_told_in_a_sentence(books: LiveBooks, environment: dict[str, str]) -> None:
-    assert run(environment, "run", str(books.contract_file))[0] == 3
+def test_an_app_that_fails_is_told_in_a_sentence(books: LiveBooks, submitting: dict[str, str]) -> None:
+    assert run(submitting, "run", str(books.contract_file))[0] == 3
     books.both(*both_legs("first"))
-    broken = {**environment, "TALLYSTICK_SPARK_CONF": '{"spark.driver.memory": "nonsense"}'}
+    broken = {**submitting, "TALLYSTICK_SPARK_CONF": '{"spark.driver.memory": "nonsense"}'}
     code, stdout, stderr = run(broken, "run", str(books.contract_file))
     assert (code, stdout) == (2, "")
     assert stderr.splitlines()[-1].startswith("the Spark app ended with exit code ")
@@ -231,29 +236,29 @@ def test_an_app_that_fails_is_told_in_a_sentence(books: LiveBooks, environment: 
 def test_several_contracts_share_one_spark_and_one_that_fails_stops_no_other(
     books: LiveBooks,
     new_books: NewBooks,
-    environment: dict[str, str],
+    submitting: dict[str, str],
     spark: SparkSession,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("TALLYSTICK_ARTIFACTS_DIR", environment["TALLYSTICK_ARTIFACTS_DIR"])
+    monkeypatch.setenv("TALLYSTICK_ARTIFACTS_DIR", submitting["TALLYSTICK_ARTIFACTS_DIR"])
     with new_books(direction="topic_to_ledger") as other:
         files = [str(books.contract_file), str(other.contract_file)]
-        assert run(environment, "run", *files)[0] == 3
+        assert run(submitting, "run", *files)[0] == 3
         books.both(*both_legs("first"))
         other.both(payment("second"))
         other.produce(payment("lost"))
-        code, stdout, stderr = run(environment, "run", *files, "--json")
+        code, stdout, stderr = run(submitting, "run", *files, "--json")
         assert code == 1, stderr
         assert [one["verdict"] for one in json.loads(stdout)] == ["MATCHED", "BROKEN"]
         assert stderr.count("Starting Spark") == 1
 
         books.both(*both_legs("third"))
         other.both(payment("fourth"))
-        code, stdout, stderr = run(environment, "cut", *files, "--json")
+        code, stdout, stderr = run(submitting, "cut", *files, "--json")
         assert code == 0, stderr
         names = [one.contract.name for one in (books, other)]
         assert json.loads(stdout) == [{"contract": name, "cut": 2} for name in names]
-        code, stdout, stderr = run(environment, "cut", *files)
+        code, stdout, stderr = run(submitting, "cut", *files)
         assert (code, stdout) == (2, "")
         assert f"{names[0]}: cut 3 was not stored: another one is unfinished" in stderr
         orders = [CutJob(Path(file), 2, reread=False) for file in files]

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,7 +12,6 @@ from typing import Any, Protocol
 import pytest
 from pyspark.sql import SparkSession
 
-from lab.servers.process import REPOSITORY
 from lab.servers.schema_registry import SchemaRegistry
 from tallystick.formats.schema_cache import RegistryUnreachable
 from tallystick.model.verdict import Verdict
@@ -31,7 +30,7 @@ from tests.stack.live_books import (
     payment,
 )
 
-from .live import SPARK_SETTINGS
+from .live import RUN_SETTINGS
 
 SECONDS_MAX = 240
 """Per command; a JVM starts slowly where tests share two cores."""
@@ -81,18 +80,18 @@ def produce_values(books: LiveBooks, *values: tuple[Event, bytes | None], abort:
         producer.commit_transaction()
 
 
-def run(books: LiveBooks, artifacts: Path, *arguments: str, **environment: str) -> tuple[int, str, str]:
-    """`tallystick run` as a process of its own."""
-    settings = {name: value for name, value in SPARK_SETTINGS.items() if name != "spark.jars"}
+def run(
+    books: LiveBooks, artifacts: Path, spark: Mapping[str, str], *arguments: str, **environment: str
+) -> tuple[int, str, str]:
+    """`tallystick run` as a process of its own. spark: where it finds its Spark."""
     process = subprocess.run(
         [sys.executable, "-m", "tallystick", "run", str(books.contract_file), *arguments],
         env={
             **os.environ,  # new_books has put the connections there
             "TALLYSTICK_STORE_DSN": books.store.url.render_as_string(hide_password=False),
             "TALLYSTICK_ARTIFACTS_DIR": str(artifacts),
-            "TALLYSTICK_JARS_DIR": str(REPOSITORY / ".jars" / "spark"),
-            "TALLYSTICK_SPARK_MASTER": "local[2]",
-            "TALLYSTICK_SPARK_CONF": json.dumps(settings),
+            **RUN_SETTINGS,
+            **spark,
             **environment,
         },
         capture_output=True,
@@ -156,19 +155,19 @@ def registered(registry: SchemaRegistry, name: str, schema: dict[str, Any]) -> S
 
 @pytest.mark.usefixtures("known")
 def test_events_of_avro_are_reconciled_as_those_of_json_are(
-    new_books: NewBooks, registry: SchemaRegistry, tmp_path: Path
+    new_books: NewBooks, registry: SchemaRegistry, warm_spark: dict[str, str], tmp_path: Path
 ) -> None:
     """Two versions of the schema in one window, one of which refers to a third; decimals, an enum, a timestamp."""
     older, newer = registered(registry, "older", OLDER), registered(registry, "newer", NEWER)
     of_registry = {"kafka": {"connection": "kafka_billing", "schema_registry": REGISTRY}}
     with new_books(direction="topic_to_ledger", event=PATHS, **of_registry) as books:
-        assert run(books, tmp_path)[0] == 3
+        assert run(books, tmp_path, warm_spark)[0] == 3
         sound = [payment(name) for name in ("a", "b", "c", "d")]
         produce(books, older, *sound[:2])
         produce(books, newer, *sound[2:])
         books.post(*sound)
         produce(books, newer, payment("aborted"), abort=True)
-        code, stdout, stderr = run(books, tmp_path, "--json")
+        code, stdout, stderr = run(books, tmp_path, warm_spark, "--json")
         assert code == 0, stderr
         document = json.loads(stdout)
         assert (document["verdict"], document["matched_rows"]) == ("MATCHED", 4)
@@ -176,7 +175,7 @@ def test_events_of_avro_are_reconciled_as_those_of_json_are(
         produce(books, newer, payment("lost"), payment("wrong", 900), payment("e"))
         produce(books, older, payment("a"))
         books.post(payment("wrong", 901), payment("e"), payment("invented"), payment("aborted"))
-        assert run(books, tmp_path)[0] == 1
+        assert run(books, tmp_path, warm_spark)[0] == 1
         stored = read_run(books.store, books.contract.name, 2)
         assert stored is not None
         assert kinds(stored) == expected(
@@ -187,7 +186,7 @@ def test_events_of_avro_are_reconciled_as_those_of_json_are(
             ("duplicate_in_topic_new_session", payment("a")),
         )
         for way in ({}, {"TALLYSTICK_SCAN": "by_client"}):
-            code, _, stderr = run(books, tmp_path, "--reread", "2", **way)
+            code, _, stderr = run(books, tmp_path, warm_spark, "--reread", "2", **way)
             assert code == 1, stderr
             assert "Read again: the same digest" in stderr
 

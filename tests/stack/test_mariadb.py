@@ -43,7 +43,7 @@ from tallystick.pipeline.open_ledger import open_ledger_of
 from tests.stack.live_books import Event, LiveBooks, doubts, expected, kinds, payment, payments
 from tests.unit.builders import ledger_slice_of
 
-from .live import SPARK_SETTINGS, NewBooks
+from .live import RUN_SETTINGS, NewBooks
 
 pytestmark = [pytest.mark.usefixtures("spark"), pytest.mark.timeout(300)]
 
@@ -172,7 +172,7 @@ def test_each_fault_of_many_is_found_and_nothing_else(mariadb: MariadbBooks) -> 
     assert (after.result.verdict, kinds(after), doubts(after)) == (Verdict.MATCHED, [], [])
 
 
-def test_the_command_line_reconciles_it(mariadb: MariadbBooks, tmp_path: Path) -> None:
+def test_the_command_line_reconciles_it(mariadb: MariadbBooks, warm_spark: dict[str, str], tmp_path: Path) -> None:
     books = mariadb.books
     books.take_cut()
     mariadb.post(*payments("a", "lost"))
@@ -181,11 +181,8 @@ def test_the_command_line_reconciles_it(mariadb: MariadbBooks, tmp_path: Path) -
         **os.environ,  # the connections are there
         "TALLYSTICK_STORE_DSN": books.store.url.render_as_string(hide_password=False),
         "TALLYSTICK_ARTIFACTS_DIR": str(tmp_path),
-        "TALLYSTICK_JARS_DIR": str(REPOSITORY / ".jars" / "spark"),
-        "TALLYSTICK_SPARK_MASTER": "local[2]",
-        "TALLYSTICK_SPARK_CONF": json.dumps(
-            {name: value for name, value in SPARK_SETTINGS.items() if name != "spark.jars"}
-        ),
+        **RUN_SETTINGS,
+        **warm_spark,
     }
     command = [sys.executable, "-m", "tallystick", "run", str(books.contract_file), "--json"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)

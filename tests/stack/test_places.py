@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,12 +12,11 @@ from typing import Any, Protocol
 import pytest
 from pyspark.sql import SparkSession
 
-from lab.servers.process import REPOSITORY
 from tallystick.model.verdict import Verdict
 from tallystick.store.runs.run_store import read_run
 from tests.stack.live_books import TWO_LEGS, Event, LiveBooks, both_legs, doubts, expected, invoice, kinds, payment
 
-from .live import SPARK_SETTINGS
+from .live import RUN_SETTINGS
 
 SECONDS_MAX = 240
 """Per command; a JVM starts slowly where tests share two cores."""
@@ -70,18 +69,18 @@ def books(new_books: NewBooks) -> Iterator[LiveBooks]:
         yield opened
 
 
-def run(books: LiveBooks, artifacts: Path, *arguments: str, **environment: str) -> tuple[int, str, str]:
-    """`tallystick run` as a process of its own."""
-    settings = {name: value for name, value in SPARK_SETTINGS.items() if name != "spark.jars"}
+def run(
+    books: LiveBooks, artifacts: Path, spark: Mapping[str, str], *arguments: str, **environment: str
+) -> tuple[int, str, str]:
+    """`tallystick run` as a process of its own. spark: where it finds its Spark."""
     process = subprocess.run(
         [sys.executable, "-m", "tallystick", "run", str(books.contract_file), *arguments],
         env={
             **os.environ,  # new_books has put the connections there
             "TALLYSTICK_STORE_DSN": books.store.url.render_as_string(hide_password=False),
             "TALLYSTICK_ARTIFACTS_DIR": str(artifacts),
-            "TALLYSTICK_JARS_DIR": str(REPOSITORY / ".jars" / "spark"),
-            "TALLYSTICK_SPARK_MASTER": "local[2]",
-            "TALLYSTICK_SPARK_CONF": json.dumps(settings),
+            **RUN_SETTINGS,
+            **spark,
             **environment,
         },
         capture_output=True,
@@ -92,20 +91,22 @@ def run(books: LiveBooks, artifacts: Path, *arguments: str, **environment: str) 
     return process.returncode, process.stdout, process.stderr
 
 
-def test_events_in_envelopes_are_reconciled_as_flat_ones_are(books: LiveBooks, tmp_path: Path) -> None:
-    assert run(books, tmp_path)[0] == 3
+def test_events_in_envelopes_are_reconciled_as_flat_ones_are(
+    books: LiveBooks, warm_spark: dict[str, str], tmp_path: Path
+) -> None:
+    assert run(books, tmp_path, warm_spark)[0] == 3
     sound = [payment(name) for name in ("a", "b", "c")]
     produce(books, *sound)
     books.post(*sound)
     produce(books, payment("aborted"), abort=True)
-    code, stdout, stderr = run(books, tmp_path, "--json")
+    code, stdout, stderr = run(books, tmp_path, warm_spark, "--json")
     assert code == 0, stderr
     document = json.loads(stdout)
     assert (document["verdict"], document["matched_rows"]) == ("MATCHED", 3)
 
     produce(books, payment("lost"), payment("wrong", 900), payment("d"), payment("a"))
     books.post(payment("wrong", 901), payment("d"), payment("invented"))
-    assert run(books, tmp_path)[0] == 1
+    assert run(books, tmp_path, warm_spark)[0] == 1
     stored = read_run(books.store, books.contract.name, 2)
     assert stored is not None
     assert kinds(stored) == expected(
@@ -115,7 +116,7 @@ def test_events_in_envelopes_are_reconciled_as_flat_ones_are(books: LiveBooks, t
         ("duplicate_in_topic_new_session", payment("a")),
     )
     for way in ({}, {"TALLYSTICK_SCAN": "by_client"}):
-        code, _, stderr = run(books, tmp_path, "--reread", "2", **way)
+        code, _, stderr = run(books, tmp_path, warm_spark, "--reread", "2", **way)
         assert code == 1, stderr
         assert "Read again: the same digest" in stderr
 

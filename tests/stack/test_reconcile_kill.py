@@ -31,7 +31,6 @@ from tallystick.model.cut import Cut
 from tallystick.model.run_result import RunResult
 from tallystick.model.verdict import Verdict
 from tallystick.spark.spark_job import submit_argv
-from tallystick.spark.spark_server import start_server, stop_server
 from tallystick.store.runs.cut_store import open_cut
 from tallystick.store.runs.run_store import read_run
 from tallystick_spark import reconcile_app
@@ -46,7 +45,7 @@ from tests.stack.live_books import (
     table_contents,
 )
 
-from .live import SPARK_SETTINGS, NewBooks
+from .live import RUN_SETTINGS, NewBooks
 from .store_owner import owner_dsn
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("spark")]
@@ -124,26 +123,13 @@ class Attempt:
 
 
 def spark_environment(master: str) -> dict[str, str]:
-    settings = {name: value for name, value in SPARK_SETTINGS.items() if name != "spark.jars"}
     return {
-        "TALLYSTICK_JARS_DIR": str(process.REPOSITORY / ".jars" / "spark"),
+        **RUN_SETTINGS,
         "TALLYSTICK_SPARK_MASTER": master,
-        "TALLYSTICK_SPARK_CONF": json.dumps(settings),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-
-
-@pytest.fixture(scope="module")
-def warm_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """A Spark Connect server; gives the environment of its clients."""
-    folder = tmp_path_factory.mktemp("spark")
-    server = start_server(folder, environment={**os.environ, **spark_environment("local[2]")})
-    try:
-        yield server.for_clients()
-    finally:
-        stop_server(folder)
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """Over a Spark Connect server that stays, a run says what it says by spark-submit, with one start of Java for all."""
 
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -11,7 +10,6 @@ import psutil
 import pytest
 from typer.testing import CliRunner
 
-from lab.servers.process import REPOSITORY
 from tallystick.cli.app import app
 from tallystick.model.cut import Cut
 from tallystick.model.verdict import Verdict
@@ -27,7 +25,7 @@ from tallystick.spark.spark_server import (
 from tallystick.store.runs.run_store import read_run
 from tests.stack.live_books import TWO_LEGS, LiveBooks, both_legs, expected, invoice, kinds, payment
 
-from .live import SPARK_SETTINGS, NewBooks
+from .live import RUN_SETTINGS, NewBooks
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -41,13 +39,7 @@ def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def settings(artifacts: Path) -> dict[str, str]:
-    spark = {name: value for name, value in SPARK_SETTINGS.items() if name != "spark.jars"}
-    return {
-        "TALLYSTICK_ARTIFACTS_DIR": str(artifacts),
-        "TALLYSTICK_JARS_DIR": str(REPOSITORY / ".jars" / "spark"),
-        "TALLYSTICK_SPARK_MASTER": "local[2]",
-        "TALLYSTICK_SPARK_CONF": json.dumps(spark),
-    }
+    return {"TALLYSTICK_ARTIFACTS_DIR": str(artifacts), **RUN_SETTINGS}
 
 
 def start(artifacts: Path, settings: Mapping[str, str]) -> SparkServer:
