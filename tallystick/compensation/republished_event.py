@@ -73,15 +73,15 @@ class CurrentEvents:
 
 def event_value(item: PlanItem, names: EventFields) -> bytes:
     """Return the payload under the contract's field names."""
-    value = {
-        names.match_key: item.match_key,
-        names.transaction_key: item.transaction_key,
-        names.leg: item.leg,
-        names.amount_minor: item.amount_minor,
-        names.currency: item.currency,
-        "occurred_at": item.occurred_at,
-    }
-    return json.dumps(document_of(value)).encode()
+    said = (
+        (names.match_key, item.match_key),
+        (names.transaction_key, item.transaction_key),
+        (names.leg, item.leg),
+        (names.amount_minor, item.amount_minor),
+        (names.currency, item.currency),
+        ("occurred_at", item.occurred_at),
+    )
+    return json.dumps(document_of({path: value for path, value in said if isinstance(path, str)})).encode()
 
 
 def event_headers(item: PlanItem, *, session: str) -> tuple[tuple[str, bytes], ...]:

@@ -30,6 +30,7 @@ from tallystick.contract.field_types import (
     PATTERNS,
     ContractPart,
     CronExpression,
+    LegConstant,
     ModuleName,
     Moment,
     Name,
@@ -152,9 +153,21 @@ class Contract(ContractPart):
 
     @field_validator("event")
     @classmethod
+    def _is_of_the_only_leg(cls, event: EventFields, info: ValidationInfo) -> EventFields:
+        _refuse_other_leg(event.leg, info.data.get("legs", {}))
+        return event
+
+    @field_validator("event")
+    @classmethod
     def _knows_its_registry(cls, event: EventFields, info: ValidationInfo) -> EventFields:
         kafka = info.data.get("kafka")
         return event.asking(kafka.schema_registry) if kafka is not None else event
+
+    @field_validator("ledger")
+    @classmethod
+    def _rows_are_of_the_only_leg(cls, ledger: LedgerSection, info: ValidationInfo) -> LedgerSection:
+        _refuse_other_leg(ledger.columns.leg, info.data.get("legs", {}))
+        return ledger
 
     @field_validator("ledger")
     @classmethod
@@ -360,12 +373,21 @@ class Contract(ContractPart):
         return sha256(document.encode()).hexdigest()
 
 
+def _refuse_other_leg(leg: str | LegConstant, legs: Mapping[str, str]) -> None:
+    """Raise ValueError where a leg that is stated for all is not the only one."""
+    if not isinstance(leg, str) and legs and list(legs) != [leg.constant]:
+        raise ValueError(
+            f"got leg {{constant: {leg.constant}}} with legs {', '.join(sorted(legs))}; expected the name of a field "
+            "that tells them apart, or a constant that is the only leg"
+        )
+
+
 def _of_input(event: EventFields, ledger: LedgerSection, registry: str | None, *, several_legs: bool) -> EventFields:
     """Return the fields of an input event: those of the output where the contract states no other."""
     plain = EventFields(
         **{name: getattr(event, name) for name in InputFields.model_fields}, amount_unit=ledger.amount_unit
     )
-    fields = plain.model_copy(update=ledger.event.model_dump(exclude_none=True)).asking(registry)
+    fields = plain.model_copy(update={name: one for name, one in ledger.event if one is not None}).asking(registry)
     return fields if several_legs else fields.model_copy(update={"leg": fields.match_key})
 
 

@@ -31,7 +31,7 @@ def fault_lines(
 
 
 def _fault_line(path: Path, fault: Mapping[str, Any], *, model: type[BaseModel], patterns: Mapping[str, str]) -> str:
-    where = ".".join(str(part) for part in fault["loc"] if part != "[key]") or "(whole file)"
+    where = ".".join(str(part) for part in fault["loc"] if not str(part).startswith("[")) or "(whole file)"
     if fault["type"] == "extra_forbidden":
         return f"{path}: {where}: unknown key; {_keys_expected(str(fault['loc'][-1]), fault['loc'][:-1], model)}"
     if fault["type"] == "missing":

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, PrivateAttr, model_validator
 
 from tallystick.contract.field_path import refuse_fields_inside_fields
-from tallystick.contract.field_types import AmountUnit, ContractPart, PayloadField
+from tallystick.contract.field_types import AmountUnit, ContractPart, CurrencyField, LegField, PayloadField
 
 
 class PayloadKey(StrEnum):
@@ -51,12 +51,12 @@ class EventFields(ContractPart):
     """Identifies the event; pairs with the ledger's match_key. The compared fields are no part of it."""
     transaction_key: PayloadField = "payment_id"
     """Identifies the business transaction whose legs belong together."""
-    leg: PayloadField = "leg"
-    """Which expected record of the business transaction this is."""
+    leg: LegField = "leg"
+    """Which expected record of the business transaction this is, or {constant: name} where the contract has one leg."""
     amount_minor: PayloadField = "amount_minor"
     """Money, in the unit of event.amount_unit. Compared."""
-    currency: PayloadField = "currency"
-    """ISO 4217 code. Compared."""
+    currency: CurrencyField = "currency"
+    """ISO 4217 code, or {constant: EUR} where all events are in one. Compared."""
     amount_unit: AmountUnit = "minor"
     """minor: a JSON integer. major: a JSON number or text such as "12.50", without exponent; one that is no whole
     number of its currency's minor units (ISO 4217) is unreadable."""
@@ -80,11 +80,16 @@ class EventFields(ContractPart):
         return self
 
     @property
+    def constants(self) -> dict[str, str]:
+        """Return the fields that no payload has, each with what all events have for it."""
+        return {name: one.constant for name in ("leg", "currency") if not isinstance(one := getattr(self, name), str)}
+
+    @property
     def paths(self) -> tuple[str, ...]:
         """Return the paths of all fields that the contract names, some of them more than once."""
-        texts = (self.match_key, self.transaction_key, self.leg, self.amount_minor, self.currency)
+        read = (self.match_key, self.transaction_key, self.leg, self.amount_minor, self.currency)
         return (
-            *texts,
+            *(one for one in read if isinstance(one, str)),
             *([self.ordering_key] if self.ordering_key else []),
             *([self.sequence] if self.sequence else []),
         )
@@ -114,5 +119,5 @@ class InputFields(ContractPart):
     """Which leg the input becomes; asked only where the contract has several."""
     amount_minor: PayloadField | None = None
     """Money, in the unit of ledger.amount_unit. Compared."""
-    currency: PayloadField | None = None
-    """ISO 4217 code. Compared."""
+    currency: CurrencyField | None = None
+    """ISO 4217 code, or {constant: EUR} where all inputs are in one. Compared."""

@@ -10,7 +10,9 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
+    Tag,
     WithJsonSchema,
 )
 
@@ -75,3 +77,36 @@ class ContractPart(BaseModel):
     """A mapping of the file: it has no other keys than its fields, and their docstrings are the reference."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, serialize_by_alias=True)
+
+
+class CurrencyConstant(ContractPart):
+    """One currency that all events, or all rows, are in."""
+
+    constant: CurrencyCode
+    """Its ISO 4217 code."""
+
+
+class LegConstant(ContractPart):
+    """The leg that all events, or all rows, are of."""
+
+    constant: Name
+    """Its name, the only one of the contract's legs."""
+
+
+Constant = CurrencyConstant | LegConstant
+
+
+def _spelling(value: Any) -> str:
+    return "[constant]" if isinstance(value, dict | ContractPart) else "[name]"
+
+
+_ByKind = Discriminator(_spelling)
+_Path = Annotated[PayloadField, Tag("[name]")]
+_Column = Annotated[ColumnName, Tag("[name]")]
+_OneCurrency = Annotated[CurrencyConstant, Tag("[constant]")]
+_OneLeg = Annotated[LegConstant, Tag("[constant]")]
+CurrencyField = Annotated[_Path | _OneCurrency, _ByKind]
+LegField = Annotated[_Path | _OneLeg, _ByKind]
+CurrencyColumn = Annotated[_Column | _OneCurrency, _ByKind]
+LegColumn = Annotated[_Column | _OneLeg, _ByKind]
+"""A field or a column, or `{constant: value}` in place of one."""

@@ -1,12 +1,23 @@
 """The contract's section on the ledger: its kind, its place, its columns, and which of these go together."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from tallystick.contract.event import InputFields
-from tallystick.contract.field_types import AmountUnit, ColumnName, ContractPart, Name, Seconds, TableName, TopicName
+from tallystick.contract.field_types import (
+    AmountUnit,
+    ColumnName,
+    ContractPart,
+    CurrencyColumn,
+    LegColumn,
+    Name,
+    Seconds,
+    TableName,
+    TopicName,
+)
 
 
 class LedgerColumns(ContractPart):
@@ -18,12 +29,12 @@ class LedgerColumns(ContractPart):
     """Pairs with the event's match_key."""
     transaction_key: ColumnName = "payment_id"
     """Identifies the business transaction."""
-    leg: ColumnName = "leg"
-    """Which expected record of the business transaction this is."""
+    leg: LegColumn = "leg"
+    """Which expected record of the business transaction this is, or {constant: name} where the contract has one leg."""
     amount_minor: ColumnName = "amount_minor"
     """Money, in the unit of ledger.amount_unit. Compared."""
-    currency: ColumnName = "currency"
-    """ISO 4217 code. Compared."""
+    currency: CurrencyColumn = "currency"
+    """ISO 4217 code, or {constant: EUR} where all rows are in one. Compared."""
     occurred_at: ColumnName = "occurred_at"
     """When the business says it happened; copied into a republished event, never used to slice."""
     written_at: ColumnName | None = None
@@ -37,6 +48,10 @@ class LedgerColumns(ContractPart):
     action_id: ColumnName | None = None
     """Id of the compensation that wrote the row; empty in all others. With it, a row that its consumer posts behind
     ours is told apart from any other duplicate. topic_to_ledger only."""
+
+    def named(self, roles: Iterable[str]) -> tuple[str, ...]:
+        """Return the columns for these of the fields above, without constants."""
+        return tuple(one for role in roles if isinstance(one := getattr(self, role), str))
 
     @model_validator(mode="after")
     def _receipt_complete(self) -> Self:

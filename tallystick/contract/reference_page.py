@@ -60,6 +60,18 @@ event:
   sequence: data.unit-price
 ```
 
+What all events or all rows have alike, none of them need say. With one leg, `transaction_key` may be the match key:
+
+```yaml
+event:
+  transaction_key: event_id
+  leg: {{constant: payout}}       # the contract's only leg
+  currency: {{constant: EUR}}
+ledger:
+  columns:
+    currency: {{constant: EUR}}
+```
+
 A path leads through objects to one value, so lists have none. YAML takes quotes around a whole value for its own: a
 key with a dot at the top of the payload is written `'"order.id"'`.
 
@@ -102,6 +114,8 @@ def contract_reference() -> str:
     sections = [_INTRODUCTION, _section("The file", schema, schema["$defs"])]
     for path, part in _parts("", schema, schema["$defs"]):
         sections.append(_section(f"`{path}`", part, schema["$defs"]))
+    for path, name in (("leg", "LegConstant"), ("currency", "CurrencyConstant")):
+        sections.append(_section(f"`{path}` as a mapping", schema["$defs"][name], schema["$defs"]))
     return "\n".join([*sections, _classes()])
 
 
@@ -150,6 +164,8 @@ def _type(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
     if "enum" in field:
         long = len(field["enum"]) > _SHORT_ENUM
         return "one of the classes below" if long else " or ".join(f"`{member}`" for member in field["enum"])
+    if "oneOf" in field:
+        return f"{_type(field['oneOf'][0], definitions)}; or a mapping, see below"
     match field["type"]:
         case "array":
             return f"a list{_count(field, 'Items')}; each {_type(field['items'], definitions)}"

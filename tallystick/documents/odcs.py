@@ -50,7 +50,7 @@ def odcs_document(contract: Contract) -> dict[str, Any]:
 
 
 def _topic(contract: Contract, leg: str, topic: str) -> dict[str, Any]:
-    names = {role: getattr(contract.event, role) for role in ROLES}
+    names = _named(contract.event)
     major = contract.event.amount_unit == "major"
     return {
         "name": topic,
@@ -64,7 +64,7 @@ def _topic(contract: Contract, leg: str, topic: str) -> dict[str, Any]:
 
 def _table(contract: Contract) -> dict[str, Any]:
     columns = contract.ledger.columns
-    names = {role: getattr(columns, role) for role in ROLES}
+    names = _named(columns)
     major = contract.ledger.amount_unit == "major"
     key = {"name": columns.row_id, "logicalType": "string", "primaryKey": True, "required": True}
     return {
@@ -74,6 +74,11 @@ def _table(contract: Contract) -> dict[str, Any]:
         "properties": [key, *_properties(names, amount_type="number" if major else "integer")],
         "quality": [_quality(contract)],
     }
+
+
+def _named(part: EventFields | LedgerColumns) -> dict[str, str]:
+    """Return the name for each role; a constant has none, and stands in no record and no row."""
+    return {role: name for role in ROLES if isinstance(name := getattr(part, role), str)}
 
 
 def _properties(names: Mapping[str, str], *, amount_type: str) -> list[dict[str, Any]]:

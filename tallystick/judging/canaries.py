@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 from tallystick.anomalies.registry import RULES, AnomalyRule
@@ -24,6 +25,7 @@ from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import Break, DoubtFound
 from tallystick.model.open_item import ItemSide
+from tallystick.text.money import minor_unit_digits
 
 _WHOLE, _TORN = f"{CANARY}whole", f"{CANARY}torn"
 _BIG = 2**53
@@ -65,18 +67,25 @@ class _Plant:
         return planted_key(self.name)
 
 
-_ONE = (100, "EUR")
-_PLANTS = (
-    _Plant(name="equal", events=(_ONE,), rows=(_ONE,)),
-    _Plant(name="event-alone", events=(_ONE,)),
-    _Plant(name="row-alone", rows=(_ONE,)),
-    _Plant(name="event-twice", events=(_ONE, _ONE), rows=(_ONE,)),
-    _Plant(name=NO_KEY, rows=(_ONE,)),
-    _Plant(name="row-twice", events=(_ONE,), rows=(_ONE, _ONE)),
-    _Plant(name="amount", events=((_BIG, "EUR"),), rows=((_BIG + 1, "EUR"),)),
-    _Plant(name="currency", events=(_ONE,), rows=((100, "USD"),)),
-)
-_TORN_PLANT = _Plant(name="torn", events=(_ONE,), rows=(_ONE,), transaction_key=_TORN)
+def _one(contract: Contract) -> tuple[int, str]:
+    """Return the money of nearly all plants: in the currency that the contract states for all events, if it does."""
+    return 100, contract.event.constants.get("currency", "EUR")
+
+
+def _plants(contract: Contract) -> tuple[_Plant, ...]:
+    one = amount, currency = _one(contract)
+    plants = (
+        _Plant(name="equal", events=(one,), rows=(one,)),
+        _Plant(name="event-alone", events=(one,)),
+        _Plant(name="row-alone", rows=(one,)),
+        _Plant(name="event-twice", events=(one, one), rows=(one,)),
+        _Plant(name=NO_KEY, rows=(one,)),
+        _Plant(name="row-twice", events=(one,), rows=(one, one)),
+        _Plant(name="amount", events=((_BIG, currency),), rows=((_BIG + 1, currency),)),
+        _Plant(name="currency", events=(one,), rows=((amount, "EUR" if currency == "USD" else "USD"),)),
+    )
+    torn = _Plant(name="torn", events=(one,), rows=(one,), transaction_key=_TORN)
+    return (*plants, torn) if len(contract.legs) > 1 else plants
 
 
 def canary_events(contract: Contract) -> tuple[CanaryEvent, ...]:
@@ -84,12 +93,13 @@ def canary_events(contract: Contract) -> tuple[CanaryEvent, ...]:
     transactions.
     """
     first, *others = sorted(contract.legs)
+    one = _one(contract)
     planted = [
         (contract.legs[first], _value(contract, first, plant.match_key, plant.transaction_key, *money))
         for plant in _plants(contract)
         for money in plant.events
     ]
-    planted += [(contract.legs[leg], _value(contract, leg, f"{CANARY}equal-{leg}", _WHOLE, *_ONE)) for leg in others]
+    planted += [(contract.legs[leg], _value(contract, leg, f"{CANARY}equal-{leg}", _WHOLE, *one)) for leg in others]
     planted.append((contract.legs[first], b"canary: no JSON"))
     return tuple(
         CanaryEvent(topic=topic, kafka_offset=number, value=value) for number, (topic, value) in enumerate(planted)
@@ -102,7 +112,7 @@ def canary_rows(contract: Contract) -> tuple[CanaryRow, ...]:
     planted = [
         (plant.match_key, plant.transaction_key, first, money) for plant in _plants(contract) for money in plant.rows
     ]
-    planted += [(f"{CANARY}equal-{leg}", _WHOLE, leg, _ONE) for leg in others]
+    planted += [(f"{CANARY}equal-{leg}", _WHOLE, leg, _one(contract)) for leg in others]
     return tuple(
         CanaryRow(
             row_id=f"{CANARY}{number}",
@@ -182,10 +192,6 @@ def _wanted(contract: Contract) -> dict[str, set[BreakClass | Doubt]]:
     return wanted
 
 
-def _plants(contract: Contract) -> tuple[_Plant, ...]:
-    return (*_PLANTS, _TORN_PLANT) if len(contract.legs) > 1 else _PLANTS
-
-
 def _value(
     contract: Contract, leg: str, match_key: str, transaction_key: str, amount_minor: int, currency: str
 ) -> bytes:
@@ -200,14 +206,16 @@ def _value(
                 ),
                 fields.transaction_key: transaction_key,
                 fields.match_key: match_key,  # last: where one key of the payload is both, it says which event it is
-                fields.leg: leg,
-                fields.amount_minor: _as_written(amount_minor) if fields.amount_unit == "major" else amount_minor,
-                fields.currency: currency,
+                **({fields.leg: leg} if isinstance(fields.leg, str) else {}),
+                fields.amount_minor: _as_written(amount_minor, currency)
+                if fields.amount_unit == "major"
+                else amount_minor,
+                **({fields.currency: currency} if isinstance(fields.currency, str) else {}),
             }
         )
     ).encode()
 
 
-def _as_written(amount_minor: int) -> str:
-    """Return the amount in major units of a currency with two digits, such as both planted ones."""
-    return f"{amount_minor // 100}.{amount_minor % 100:02d}"
+def _as_written(amount_minor: int, currency: str) -> str:
+    """Return the amount in major units."""
+    return format(Decimal(amount_minor).scaleb(-minor_unit_digits(currency)), "f")

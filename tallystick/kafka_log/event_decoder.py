@@ -18,7 +18,7 @@ order mark before the payload is passed over.
 import re
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from hashlib import sha256
 from operator import attrgetter
 from types import MappingProxyType
@@ -108,12 +108,8 @@ class EventDecoder:
 
     def __init__(self, fields: EventFields, *, several_legs: bool = False) -> None:
         self._fields, self._several_legs = fields, several_legs
-        self._names = {
-            "match_key": fields.match_key,
-            "transaction_key": fields.transaction_key,
-            "leg": fields.leg,
-            "currency": fields.currency,
-        }
+        self._constants = fields.constants
+        self._names = _paths_of_texts(fields)
         if fields.ordering_key is not None:
             self._names["ordering_key"] = fields.ordering_key
         self._never_empty = {"match_key", "currency"} | ({"transaction_key"} if several_legs else set())
@@ -149,9 +145,10 @@ class EventDecoder:
             return EventReading(problem=f"it is not one JSON object and nothing else{where}")
         problems: list[str] = []
         texts = {name: self._text(raw, name, problems) for name in self._names}
+        known = {**self._constants, **texts}
         return EventReading(
-            **texts,
-            amount_minor=self._amount_minor(raw, texts["currency"], problems),
+            **known,
+            amount_minor=self._amount_minor(raw, known["currency"], problems),
             sequence=self._whole_number(raw, self._sequence, problems) if self._sequence else None,
             problem=problems[0] if problems else "",
         )
@@ -164,13 +161,19 @@ class EventDecoder:
         if _read_simple is None or self._several_legs or not _is_plain(self._fields):
             return None
         columns = _read_simple(list(self._all_opened(values)), self._simple_names, TEXT_LENGTH_MAX)
-        return None if columns is None else SimpleEvents(*columns)
+        if columns is None:
+            return None
+        events = SimpleEvents(*columns)
+        currency = self._constants.get("currency")
+        return events if currency is None else events._replace(currencies=[currency] * len(events.currencies))
 
     @cached_property
     def _simple_names(self) -> tuple[tuple[bytes, ...], ...]:
+        """The keys on the way to each field. In place of a constant the match key is read: an event has it anyhow."""
         fields = self._fields
         named = (fields.match_key, fields.transaction_key, fields.leg, fields.currency, fields.amount_minor)
-        return tuple(tuple(name.encode() for name in names_of(path)) for path in named)
+        paths = (one if isinstance(one, str) else fields.match_key for one in named)
+        return tuple(tuple(name.encode() for name in names_of(path)) for path in paths)
 
     def read_whole(self, values: Sequence[bytes | None]) -> list[Event] | None:
         """Read all events if each is readable and all texts are strings, which is nearly always so; otherwise None."""
@@ -272,6 +275,11 @@ class EventDecoder:
 
 
 _NOTHING = (b"", b"null")
+
+
+def _paths_of_texts(fields: EventFields) -> dict[str, str]:
+    """Return the path of each text that the payload has."""
+    return {name: path for name in _TEXTS if isinstance(path := getattr(fields, name), str)}
 
 
 @lru_cache
@@ -456,7 +464,7 @@ def _refuse(value: bytes | None) -> Event:
 
 def _is_plain(fields: EventFields) -> bool:
     """Return whether the contract's fields are strings, and one whole number under a name of its own."""
-    texts = {getattr(fields, name) for name in _TEXTS}
+    texts = _paths_of_texts(fields).values()
     return fields.amount_unit == "minor" and fields.sequence is None and fields.amount_minor not in texts
 
 
@@ -485,12 +493,13 @@ def _quick_decoder(
 
     others: what may stand where a text is asked for.
     """
-    never_empty = ("match_key", "currency", *(["transaction_key"] if several_legs else []))
+    texts = _paths_of_texts(fields)
+    never_empty = texts.keys() & {"match_key", "currency", *(["transaction_key"] if several_legs else [])}
     text = Annotated[str, Meta(max_length=TEXT_LENGTH_MAX)]
     some_text = Annotated[str, Meta(min_length=1, max_length=TEXT_LENGTH_MAX)]
     kinds: Mapping[str, Any] = (
         {"amount_minor": Annotated[int, Meta(ge=LONG_MIN, le=LONG_MAX)]}
-        | dict.fromkeys(_TEXTS, Union[text, *others])
+        | dict.fromkeys(texts, Union[text, *others])
         | dict.fromkeys(never_empty, Union[some_text, *others])
     )
     paths = {name: names_of(getattr(fields, name)) for name in kinds}
@@ -498,9 +507,14 @@ def _quick_decoder(
     others_names = {
         name: property(attrgetter(named[path])) for name, path in paths.items() if name not in named.values()
     }
-    shape = _shape("Event", {name: path for path, name in named.items()}, kinds, more=others_names)
+    stated = {name: property(partial(_stated, constant)) for name, constant in fields.constants.items()}
+    shape = _shape("Event", {name: path for path, name in named.items()}, kinds, more=others_names | stated)
     # Of None it raises TypeError, for which `read_whole` waits: a test before each call would cost a call more.
     return cast("Callable[[bytes | None], Event]", msgspec.json.Decoder(shape).decode)
+
+
+def _stated(constant: str, event: Any) -> str:
+    return constant
 
 
 def _two_keys(fields: EventFields) -> Any:

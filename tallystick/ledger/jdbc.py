@@ -25,12 +25,14 @@ from sqlalchemy import (
     Connection,
     MetaData,
     Select,
+    String,
     Table,
     and_,
     cast,
     create_engine,
     func,
     inspect,
+    literal,
     literal_column,
     null,
     or_,
@@ -46,6 +48,7 @@ from sqlalchemy.pool import NullPool
 
 from tallystick.connections.postgres_failures import what_to_do
 from tallystick.contract.equality import Compared, row_money
+from tallystick.contract.field_types import Constant
 from tallystick.contract.ledger import LedgerSection
 from tallystick.contract.sql_condition import EXPECTED, for_pgjdbc, why_no_condition
 from tallystick.ledger.earlier_rows import ReadSlice, find_read_slice
@@ -360,7 +363,7 @@ class JdbcLedger:
         """Return the SQL text that reads the slice, for Spark; with written_at where the contract names it."""
         written_at = self.ledger.columns.written_at
         moment = [self._column(written_at).label("written_at")] if written_at else []
-        names = {name: self._column(getattr(self.ledger.columns, name)) for name in _COLUMNS}
+        names = {name: self._source(getattr(self.ledger.columns, name)) for name in _COLUMNS}
         compared = [
             as_driver_texts(one, dialect=self.connection.dialect.name).label(name) for name, one in names.items()
         ]
@@ -383,7 +386,7 @@ class JdbcLedger:
         ).where(self._pairs)
 
     def _compared(self) -> list[ColumnElement[Any]]:
-        return [self._column(getattr(self.ledger.columns, name)).label(name) for name in _COLUMNS]
+        return [self._source(getattr(self.ledger.columns, name)).label(name) for name in _COLUMNS]
 
     @cached_property
     def _table(self) -> Table:
@@ -401,6 +404,10 @@ class JdbcLedger:
         if name not in self._table.c:
             raise LedgerRefused(f"{self._name}: has no column {name}; it has {', '.join(self._table.c.keys())}")
         return self._table.c[name]
+
+    def _source(self, column: str | Constant) -> ColumnElement[Any]:
+        """Return a column, or the constant in its place."""
+        return self._column(column) if isinstance(column, str) else literal(column.constant, String())
 
     @property
     def _order(self) -> Column[Any]:

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
 from tallystick.contract.equality import Compared, row_money
+from tallystick.contract.field_types import Constant
 from tallystick.contract.ledger import LedgerSection
 from tallystick.ledger.protocol import (
     HorizonHolder,
@@ -120,7 +121,7 @@ class ParquetLedger:
             except pa.ArrowInvalid:
                 return LedgerDescription(key_is_unique=False, row_id_is_unique=False)  # still being written
             columns = self.ledger.columns
-            wanted = [getattr(columns, name) for name in _COLUMNS]
+            wanted = columns.named(_COLUMNS)
             for name in (*wanted, *([columns.written_at] if columns.written_at else [])):
                 if name not in schema.names:
                     raise LedgerRefused(
@@ -265,7 +266,7 @@ class ParquetLedger:
     def _rows_of(
         self, files: Iterable[LedgerFile], match_keys: Collection[str]
     ) -> Iterator[tuple[LedgerFile, list[dict[str, Any]]]]:
-        columns = {name: pc.field(getattr(self.ledger.columns, name)) for name in _COLUMNS}
+        columns = {name: _source(getattr(self.ledger.columns, name)) for name in _COLUMNS}
         for file in files:
             try:
                 dataset = self._dataset([file])
@@ -304,3 +305,8 @@ class ParquetLedger:
 
 def _text(value: Any) -> str:
     return "" if value is None else str(value)
+
+
+def _source(column: str | Constant) -> pc.Expression:
+    """Return a column, or the constant in its place."""
+    return pc.field(column) if isinstance(column, str) else pc.scalar(column.constant)

@@ -9,6 +9,7 @@ Identifiers come from a validated contract (lower case letters, digits, _), so t
 from collections.abc import Sequence
 
 from tallystick.contract.equality import LONG_MAX, LONG_MIN, TEXT_LENGTH_MAX
+from tallystick.contract.field_types import Constant
 from tallystick.contract.ledger import LedgerSection
 from tallystick.text.money import codes_by_digits
 
@@ -148,16 +149,21 @@ def column_list(ledger: LedgerSection) -> str:
     Nothing is rounded.
     """
     columns = ledger.columns
-    currency = columns.currency
+    currency = _source(columns.currency)
     minor, is_whole = _minor_units(ledger)
     return (
         f"coalesce({columns.row_id}::text, '') AS row_id, "
         f"coalesce({_fit(columns.match_key)}, '') AS match_key, "
         f"coalesce({_fit(columns.transaction_key)}, '') AS transaction_key, "
-        f"coalesce({_fit(columns.leg)}, '') AS leg, "
+        f"coalesce({_fit(_source(columns.leg))}, '') AS leg, "
         f"CASE WHEN {is_whole} THEN {minor}::bigint ELSE 0 END AS amount_minor, "
         f"CASE WHEN {is_whole} THEN coalesce({_fit(currency)}, '') ELSE '' END AS currency"
     )
+
+
+def _source(column: str | Constant) -> str:
+    """Return a column, or the constant in its place; a contract's constants need no escaping."""
+    return column if isinstance(column, str) else f"'{column.constant}'"
 
 
 def _fit(column: str) -> str:
@@ -187,7 +193,7 @@ def _minor_units(ledger: LedgerSection) -> tuple[str, str]:
     if ledger.amount_unit == "minor":
         inside = f"{amount} >= {LONG_MIN} AND {amount} < {LONG_MAX + 1}"
         return amount, f"(CASE WHEN {inside} THEN {amount}::bigint = {amount} ELSE false END)"
-    code = f"upper({ledger.columns.currency}::text)"
+    code = f"upper({_source(ledger.columns.currency)}::text)"
     units = " ".join(
         f"WHEN {code} IN ({', '.join(map(repr, codes))}) THEN {10**digits}"
         for digits, codes in codes_by_digits().items()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tallystick.contract.equality import TEXT_LENGTH_MAX
 from tallystick.contract.event import EventFields
 from tallystick.contract.field_path import document_of, path_of
+from tallystick.contract.field_types import CurrencyConstant, LegConstant
 from tallystick.kafka_log.event_decoder import DEPTH_MAX, EventDecoder
 
 FIELDS = EventFields()
@@ -26,6 +27,7 @@ SOME_FIELDS = (
     EventFields(amount_unit="major"),
     EventFields(ordering_key="leg", sequence="note"),
     EventFields(leg="amount_minor"),
+    EventFields(currency=CurrencyConstant(constant="EUR"), leg=LegConstant(constant="payout")),
 )
 NAMES = ("match_key", "transaction_key", "leg", "amount_minor", "currency")
 WHOLE_NESTED = (
@@ -148,9 +150,14 @@ _PATHS = st.builds(
     st.sampled_from(_LEAVES),
 )
 SCHEMAS = st.fixed_dictionaries(
-    dict.fromkeys(NAMES, _PATHS) | {"amount_unit": st.sampled_from(["minor", "minor", "major"])}
+    dict.fromkeys(NAMES, _PATHS)
+    | {
+        "amount_unit": st.sampled_from(["minor", "minor", "major"]),
+        "currency": _PATHS | st.sampled_from(["EUR", "JPY", "KWD"]).map(lambda code: CurrencyConstant(constant=code)),
+        "leg": _PATHS | st.just(LegConstant(constant="payout")),
+    }
 ).map(lambda names: EventFields(**names))
-"""Contracts' fields at any paths; some share a path, none lies inside another."""
+"""Contracts' fields at any paths, or constants; some share a path, none lies inside another."""
 
 
 @st.composite

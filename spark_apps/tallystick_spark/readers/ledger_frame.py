@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from tallystick.connections.connections import Connections
 from tallystick.contract.equality import LONG_MAX, LONG_MIN, NO_MONEY, TEXT_LENGTH_MAX
+from tallystick.contract.field_types import Constant
 from tallystick.contract.sql_condition import for_pgjdbc
 from tallystick.ledger import postgres_sql
 from tallystick.ledger.iceberg.iceberg_ledger import IcebergLedger
@@ -137,10 +138,15 @@ def _read_parquet(spark: SparkSession, ledger: ParquetLedger, ledger_slice: Ledg
     files, columns = ledger.files_to_scan(ledger_slice), ledger.ledger.columns
     if not files:
         return as_ledger_rows(spark.createDataFrame([], ", ".join(f"{name} string" for name in _TEXTS)))
-    named = [F.col(getattr(columns, name)).alias(name) for name in _TEXTS]
+    named = [_source(getattr(columns, name)).alias(name) for name in _TEXTS]
     written = [F.col(columns.written_at).alias("written_at")] if columns.written_at else []
     reader = spark.read.option("recursiveFileLookup", "true")  # a folder named day=7 gives its rows no column
     return as_ledger_rows(reader.parquet(*map(without_glob, files)).select(*named, *written))
+
+
+def _source(column: str | Constant) -> Column:
+    """Return a column, or the constant in its place."""
+    return F.col(f"`{column}`") if isinstance(column, str) else F.lit(column.constant)
 
 
 def _read_iceberg(spark: SparkSession, ledger: IcebergLedger, ledger_slice: LedgerSlice) -> DataFrame:
@@ -149,7 +155,7 @@ def _read_iceberg(spark: SparkSession, ledger: IcebergLedger, ledger_slice: Ledg
     Spark needs no catalog, and so none of its secrets.
     """
     ids, columns = ledger.appended_range(ledger_slice), ledger.ledger.columns
-    named = [F.col(f"`{getattr(columns, name)}`").alias(name) for name in _TEXTS]
+    named = [_source(getattr(columns, name)).alias(name) for name in _TEXTS]
     written = [F.col(f"`{columns.written_at}`").alias("written_at")] if columns.written_at else []
     if ids is None:
         return as_ledger_rows(spark.createDataFrame([], ", ".join(f"{name} string" for name in _TEXTS)))

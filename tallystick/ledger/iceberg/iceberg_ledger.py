@@ -83,7 +83,7 @@ class IcebergLedger:
                 "expected 2 or more. What to do: set the table's property format-version to 2"
             )
         types = {field.name: field.field_type for field in table.schema().fields}
-        wanted = [getattr(columns, name) for name in COLUMNS]
+        wanted = columns.named(COLUMNS)
         for name in (*wanted, *([columns.written_at] if columns.written_at else [])):
             if name not in types:
                 raise LedgerRefused(

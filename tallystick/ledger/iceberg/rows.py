@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tallystick.contract.equality import Compared
+from tallystick.contract.field_types import Constant
 from tallystick.contract.ledger import LedgerSection
 from tallystick.ledger.iceberg.history import appends, begins_the_table, lineage_of, position_of
 
@@ -90,18 +91,23 @@ class RowsOfTable:
 
     @property
     def _picked(self) -> Mapping[str, Any]:
-        names = tuple(dict.fromkeys(getattr(self.ledger.columns, name) for name in self.columns))
+        names = tuple(dict.fromkeys(self.ledger.columns.named(self.columns)))
         return {"selected_fields": names} | ({} if self.wanted is None else {"row_filter": self.wanted})
 
     def _counted(self, scan: Any) -> Counter[CountedRow]:
-        names = [getattr(self.ledger.columns, name) for name in self.columns]
+        sources = [getattr(self.ledger.columns, name) for name in self.columns]
         rows: Counter[CountedRow] = Counter()
         for batch in scan.to_arrow_batch_reader():
-            picked = batch.filter(self._is_one_of_only(batch.column(names[0])))
-            rows.update(zip(*(picked.column(name).to_pylist() for name in names), strict=True))
+            picked = batch.filter(self._is_one_of_only(batch.column(sources[0])))
+            rows.update(zip(*(_values(picked, one) for one in sources), strict=True))
         return rows
 
     def _is_one_of_only(self, first: pa.Array) -> pa.Array:
         if self.only is None:
             return pa.repeat(True, len(first))
         return pc.is_in(first, value_set=pa.array(self.only, first.type))
+
+
+def _values(batch: pa.RecordBatch, source: str | Constant) -> list[Any]:
+    """Return a column, or as often as there are rows the constant in its place."""
+    return batch.column(source).to_pylist() if isinstance(source, str) else [source.constant] * batch.num_rows

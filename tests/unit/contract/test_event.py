@@ -54,6 +54,20 @@ class TestFields(FieldCases):
             {"event": {"format": "json_schema"}, "compensation": REPAIR},
             f"compensation: got {shown(REPAIR)}; expected none with event.format json_schema: a repair publishes JSON",
         ),
+        # constants
+        ({"event__currency": {"constant": "EURO"}}, 'event.currency.constant: got "EURO"; expected an ISO 4217 code'),
+        (
+            {"event__currency": {"constant": "EUR", "const": "EUR"}},
+            "event.currency.const: unknown key; expected 'constant'?",
+        ),
+        ({"event__currency": {}}, "event.currency.constant: missing; expected a value: its ISO 4217 code"),
+        ({"event__currency": 978}, "event.currency: got 978; expected text; put it in quotes"),
+        ({"event__match_key": {"constant": "one"}}, "event.match_key: got "),
+        (
+            {"event": {"leg": {"constant": "payment"}}},
+            'event: got {"leg": {"constant": "payment"}}; got leg {constant: payment} with legs invoice, payment; '
+            "expected the name of a field that tells them apart, or a constant that is the only leg",
+        ),
         # how money is written, order, time, isolation
         ({"event__amount_unit": "cents"}, "event.amount_unit: got \"cents\"; expected 'minor' or 'major'"),
         (
@@ -72,6 +86,8 @@ class TestFields(FieldCases):
     )
 
     read = (
+        {"legs": {"payout": "p"}, "event": {"leg": {"constant": "payout"}, "currency": {"constant": "JPY"}}},
+        {**TO_TOPIC, "ledger": {**INPUTS, "event": {"currency": {"constant": "EUR"}}}},
         {"event": {"format": "json_schema"}},
         {"event": {"format": "debezium"}},
         {"event": {"format": "debezium"}, "kafka__schema_registry": "schemas"},
@@ -105,6 +121,15 @@ def test_fields_know_the_registry_of_their_contract_and_only_where_they_ask_it()
     assert (mixed.event.registry, mixed.input_event.registry) == (None, "schemas")
     plain = Contract.model_validate(changed())
     assert (plain.event.registry, plain.input_event.registry) == (None, None)
+
+
+def test_inputs_are_in_the_currency_of_the_outputs_unless_they_say_another() -> None:
+    of_one = changed(**TO_TOPIC, event__currency={"constant": "EUR"})
+    assert Contract.model_validate(of_one).input_event.constants == {"currency": "EUR"}
+    of_two = {**of_one, "ledger": {**INPUTS, "event": {"currency": {"constant": "JPY"}}}}
+    assert Contract.model_validate(of_two).input_event.constants == {"currency": "JPY"}
+    by_field = {**of_one, "ledger": {**INPUTS, "event": {"currency": "ccy"}}}
+    assert Contract.model_validate(by_field).input_event.constants == {}
 
 
 def test_a_format_is_a_part_of_the_meaning_and_a_plain_contract_keeps_its_own() -> None:

@@ -14,6 +14,15 @@ class TestFields(FieldCases):
         ({"ledger__tabel": "ledger.posting"}, "ledger.tabel: unknown key; expected 'table'?"),
         ({"ledger__table": "posting"}, 'ledger.table: got "posting"; expected schema.table, such as ledger.posting'),
         ({"ledger__columns__leg": "Leg"}, 'ledger.columns.leg: got "Leg"; expected a column name in lower case'),
+        (
+            {"ledger__columns__leg": {"constant": "payout"}},
+            "; got leg {constant: payout} with legs invoice, payment; expected the name of a field that tells",
+        ),
+        (
+            {"ledger__columns__currency": {"constant": "eur"}},
+            'ledger.columns.currency.constant: got "eur"; expected an',
+        ),
+        ({"ledger__columns__amount_minor": {"constant": "1"}}, "ledger.columns.amount_minor: got "),
         ({"ledger__where": ""}, 'ledger.where: got ""; expected some text'),
         ({"ledger__slice_by": "ctid"}, "ledger.slice_by: got \"ctid\"; expected 'xmin' or 'written_xid'"),
         (

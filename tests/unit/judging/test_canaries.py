@@ -1,6 +1,7 @@
 """What every run plants, and that a run which does not catch it says so."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import astuple, replace
 from typing import Any
@@ -177,6 +178,19 @@ def test_events_are_planted_in_the_contracts_own_form() -> None:
         "currency": "EUR",
     }
     assert b'"90071992547409.92"' in values[5]
+
+
+def test_events_are_planted_in_the_only_currency_there_is_and_without_what_no_event_has() -> None:
+    for code, amount in (("USD", "1.00"), ("KWD", "0.100"), ("JPY", "100")):
+        fields = {"amount_unit": "major", "currency": {"constant": code}, "leg": {"constant": "payout"}}
+        contract = contract_of(L2T, event=fields)
+        assert json.loads(canary_events(contract)[0].value) == {
+            "payment_id": "tallystick-canary-whole",
+            "event_id": "tallystick-canary-equal",
+            "amount_minor": amount,
+        }
+        other = "EUR" if code == "USD" else "USD"
+        assert Counter(row.currency for row in canary_rows(contract)) == {code: 7, other: 1}
 
 
 def test_where_one_key_of_the_payload_is_both_it_says_which_event_it_is() -> None:

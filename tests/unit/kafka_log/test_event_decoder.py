@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tallystick.contract.event import EventFields
 from tallystick.contract.field_path import value_at
+from tallystick.contract.field_types import CurrencyConstant, LegConstant
 from tallystick.kafka_log._simple_events import read_simple
 from tallystick.kafka_log.event_decoder import (
     DECODE_ERRORS,
@@ -111,7 +112,9 @@ def test_a_field_at_any_path_is_what_any_strict_parser_says(
             continue
         document = json.loads(value.decode("utf-8-sig"))
         for name in ("match_key", "transaction_key", "leg", "currency"):
-            assert str(value_at(document, getattr(fields, name))) == getattr(event, name)
+            field = getattr(fields, name)
+            said = str(value_at(document, field)) if isinstance(field, str) else field.constant
+            assert said == getattr(event, name)
         if fields.amount_unit == "minor":
             assert value_at(document, fields.amount_minor) == event.amount_minor
 
@@ -319,6 +322,22 @@ def test_no_change_of_a_few_bytes_makes_compiled_code_read_what_the_rule_does_no
     simple, reading = reader.read_simple([changed]), reader.read(changed)
     assert simple is None or not reading.problem
     assert simple is None or columns_in(simple) == [(reading.match_key, reading.amount_minor, reading.currency)]
+
+
+OF_CONSTANTS = EventFields(
+    transaction_key="event_id", leg=LegConstant(constant="payout"), currency=CurrencyConstant(constant="KWD")
+)
+
+
+def test_what_the_contract_says_of_all_events_is_asked_of_none() -> None:
+    bare, other = b'{"event_id":"ev-1","amount_minor":5}', b'{"event_id":"ev-2","amount_minor":6,"currency":"EUR"}'
+    simple = EventDecoder(OF_CONSTANTS).read_simple([bare, other])
+    assert simple is not None
+    assert columns_in(simple) == [("ev-1", 5, "KWD"), ("ev-2", 6, "KWD")]
+    read = read_together([bare, other, b"{}"], OF_CONSTANTS, several_legs=False)
+    assert read == [("ev-1", "ev-1", "payout", 5, "KWD"), ("ev-2", "ev-2", "payout", 6, "KWD"), None]
+    in_major = OF_CONSTANTS.model_copy(update={"amount_unit": "major"})
+    assert EventDecoder(in_major).read(b'{"event_id":"ev-1","amount_minor":"0.005"}').amount_minor == 5
 
 
 def test_one_name_for_two_fields() -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tallystick.contract.field_types import CurrencyConstant, LegConstant
 from tallystick.contract.ledger import LedgerSection
 from tallystick.ledger import postgres_sql
 from tests.unit.builders import LAW
@@ -150,6 +151,16 @@ def test_the_contracts_columns_are_read_under_the_products_names() -> None:
     named = postgres_sql.column_list(LEDGER.model_copy(update={"columns": columns}))
     assert re.search(r"reference::text.* AS match_key", named)
     assert re.search(r"cents::bigint.* AS amount_minor", named)
+
+
+def test_a_constant_stands_in_place_of_its_column() -> None:
+    stated = {"currency": CurrencyConstant(constant="JPY"), "leg": LegConstant(constant="payout")}
+    columns = LEDGER.columns.model_copy(update=stated)
+    read = postgres_sql.column_list(LEDGER.model_copy(update={"columns": columns, "amount_unit": "major"}))
+    assert "'payout'::text END, '') AS leg" in read
+    assert "'JPY'::text END, '') ELSE '' END AS currency" in read
+    assert "upper('JPY'::text)" in read
+    assert not re.search(r"\bcurrency\b(?!$)", read)
 
 
 def test_major_units_are_multiplied_by_what_their_currency_has_and_never_rounded() -> None:

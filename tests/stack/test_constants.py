@@ -1,0 +1,135 @@
+"""A currency and a leg that the contract states for all events and rows, with every kind of ledger."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from tallystick.connections.connections import environment_variable
+from tallystick.model.stored_run import StoredRun
+from tallystick.model.verdict import Verdict
+from tests.stack.live_books import Event, LiveBooks, doubts, payment, payments
+
+from .iceberg_table import NAME, IcebergSink
+from .ledger_files import write_file
+
+pytestmark = pytest.mark.usefixtures("spark")
+
+ELSEWHERE = "ledger_elsewhere"
+STATED = {"currency": {"constant": "JPY"}, "leg": {"constant": "payment"}, "transaction_key": "event_id"}
+"""What columns and fields of those names say is another currency: whoever reads them is found out."""
+
+
+class NewBooks(Protocol):
+    """Opens books of a contract of its own."""
+
+    def __call__(self, *, direction: str, **contract: Any) -> AbstractContextManager[LiveBooks]: ...
+
+
+@dataclass(frozen=True)
+class StatedBooks:
+    """Books and how rows come into their ledger."""
+
+    books: LiveBooks
+    post: Callable[..., None]
+
+    def produce(self, *events: Event) -> None:
+        """Events that say neither leg nor currency nor transaction."""
+        producer = self.books.producer()
+        producer.begin_transaction()
+        for event in events:
+            value = json.dumps({"event_id": event.event_id, "amount_minor": event.amount_minor})
+            producer.produce(self.books.contract.topics[0], key=event.payment_id, value=value)
+        assert producer.flush(30) == 0
+        producer.commit_transaction()
+
+
+def found(run: StoredRun) -> list[tuple[str, str]]:
+    """Class and match key of each break."""
+    return sorted((str(one.break_class), one.match_key) for one in run.result.breaks)
+
+
+def breaks(*named: tuple[str, str]) -> list[tuple[str, str]]:
+    """The same of classes and names of payments."""
+    return sorted((name, payment(key).event_id) for name, key in named)
+
+
+@pytest.fixture(params=["postgres", "jdbc", "parquet", "iceberg"])
+def stated(
+    request: pytest.FixtureRequest, new_books: NewBooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[StatedBooks]:
+    sink = IcebergSink(tmp_path)
+    ledger: dict[str, Any] = {
+        "postgres": {},
+        "jdbc": {"kind": "jdbc", "order_by": "entry_id", "overlap": 0},
+        "parquet": {"connection": ELSEWHERE, "table": "billing.posting", "quiet_seconds": 0, "where": None},
+        "iceberg": {"connection": ELSEWHERE, "table": NAME, "where": None},
+    }[request.param]
+    if request.param == "parquet":
+        (tmp_path / "lake" / "billing" / "posting").mkdir(parents=True)
+        monkeypatch.setenv(environment_variable(ELSEWHERE), str(tmp_path / "lake"))
+    elif request.param == "iceberg":
+        sink.make()
+        monkeypatch.setenv(environment_variable(ELSEWHERE), sink.address)
+    section = {"kind": request.param, **ledger, "columns": STATED}
+    with new_books(direction="topic_to_ledger", event=STATED, ledger=section) as books:
+
+        def file(*events: Event) -> None:
+            write_file(books, f"{events[0].payment}.parquet", *events)
+
+        post: Callable[..., None] = {"parquet": file, "iceberg": sink.append}.get(request.param, books.post)
+        yield StatedBooks(books, post)
+
+
+def test_what_is_wrong_is_found_in_the_stated_currency_and_what_is_right_is_none(stated: StatedBooks) -> None:
+    books = stated.books
+    books.take_cut()
+    stated.produce(*payments("a", "b"))
+    stated.post(*payments("a", "b"))
+    run = books.next_run()
+    assert (run.result.verdict, run.result.figures.matched_rows, doubts(run)) == (Verdict.MATCHED, 2, [])
+
+    stated.produce(*payments("c", "lost"), payment("wrong", 900), payment("a"))
+    stated.post(payment("c"), payment("invented"), payment("wrong", 901), payment("b"))
+    run = books.next_run()
+    assert found(run) == breaks(
+        ("missing_in_ledger", "lost"),
+        ("amount_mismatch", "wrong"),
+        ("phantom_in_ledger", "invented"),
+        ("duplicate_in_topic_new_session", "a"),
+        ("duplicate_in_ledger", "b"),
+    )
+    assert ({one.currency for one in run.result.breaks}, doubts(run)) == ({"JPY"}, [])
+    assert books.judge_again(run).digest == run.result.digest
+
+
+def test_a_row_in_another_currency_than_the_events_is_a_break(new_books: NewBooks) -> None:
+    with new_books(direction="topic_to_ledger", event={"currency": {"constant": "JPY"}}) as books:
+        books.take_cut()
+        books.both(payment("a"))
+        books.produce(payment("b"))
+        books.post(payment("b", currency="JPY"))
+        run = books.next_run()
+        assert found(run) == breaks(("currency_mismatch", "a"))
+        assert run.result.figures.matched_rows == 1
+
+
+def test_inputs_that_say_no_currency_are_of_the_stated_one(new_books: NewBooks) -> None:
+    inputs = {"event": {"currency": {"constant": "EUR"}}}
+    with new_books(direction="topic_to_topic", ledger=inputs) as books:
+        books.take_cut()
+        client = books.producer("client")
+        client.begin_transaction()
+        for one in payments("a", "b", "lost"):
+            document = {name: value for name, value in json.loads(one.value).items() if name != "currency"}
+            client.produce(books.contract.input_topics[0], key=one.payment_id, value=json.dumps(document))
+        assert client.flush(30) == 0
+        client.commit_transaction()
+        books.produce(payment("a"), payment("b", currency="USD"))
+        run = books.next_run()
+        assert found(run) == breaks(("currency_mismatch", "b"), ("missing_in_topic_never_produced", "lost"))
+        assert run.result.figures.matched_rows == 1
