@@ -250,7 +250,8 @@ def _read_events(
     """Read events by our own reader, or by Kafka's client where the environment asks for it."""
     ranges = [part.readable for part in slices]
     if _asks_for_client():
-        return parse_events(read_topics(spark, kafka, ranges), fields, several_legs=several_legs)
+        source = read_topics(spark, kafka, ranges, headers=bool(fields.places))
+        return parse_events(source, fields, several_legs=several_legs)
     return log_events(spark, kafka, ranges, fields, several_legs=several_legs)
 
 

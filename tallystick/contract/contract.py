@@ -297,6 +297,12 @@ class Contract(ContractPart):
             )
         if event.sequence is not None:
             raise ValueError("expected none with event.sequence: a republished event would stand out of order")
+        without_money = "amount_minor" in {**event.constants, **(ledger.columns.constants if ledger else {})}
+        if event.places or without_money:
+            raise ValueError(
+                "expected none where a field is a header, the record's key or no money: a repair writes and reads "
+                "events whose fields stand in the payload"
+            )
         nested = next((path for path in event.paths if len(names_of(path)) > 1), None)
         for one in rules.classes:
             if nested is not None and one in REPUBLISHABLE:
@@ -373,9 +379,9 @@ class Contract(ContractPart):
         return sha256(document.encode()).hexdigest()
 
 
-def _refuse_other_leg(leg: str | LegConstant, legs: Mapping[str, str]) -> None:
+def _refuse_other_leg(leg: object, legs: Mapping[str, str]) -> None:
     """Raise ValueError where a leg that is stated for all is not the only one."""
-    if not isinstance(leg, str) and legs and list(legs) != [leg.constant]:
+    if isinstance(leg, LegConstant) and legs and list(legs) != [leg.constant]:
         raise ValueError(
             f"got leg {{constant: {leg.constant}}} with legs {', '.join(sorted(legs))}; expected the name of a field "
             "that tells them apart, or a constant that is the only leg"

@@ -71,11 +71,18 @@ def _meaning(loc: Sequence[int | str], model: type[BaseModel]) -> str:
     return f"a value: {first[0].lower()}{first[1:]}"
 
 
+def _keys_of_tags(tags: str) -> str:
+    """Return the keys of the mappings that may stand in place of a name; a tag is such a key in brackets."""
+    return ", ".join(tag for tag in re.findall(r"\[(\w+)\]", tags) if tag != "name")
+
+
 def _expected(fault: Mapping[str, Any], patterns: Mapping[str, str]) -> str:
     context: Mapping[str, Any] = fault.get("ctx") or {}
     match fault["type"]:
         case "string_pattern_mismatch":
             return f"expected {patterns.get(context['pattern'], 'text like ' + context['pattern'])}"
+        case "union_tag_invalid":
+            return f"expected a name, or a mapping with one of the keys {_keys_of_tags(context['expected_tags'])}"
         case "string_type":
             return "expected text; put it in quotes"
         case "bool_type":

@@ -1,12 +1,22 @@
 """The contract's section on events: the payload's keys, of an output and of an input."""
 
 from enum import StrEnum
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
 from tallystick.contract.field_path import refuse_fields_inside_fields
-from tallystick.contract.field_types import AmountUnit, ContractPart, CurrencyField, LegField, PayloadField
+from tallystick.contract.field_types import (
+    AmountField,
+    AmountUnit,
+    Constant,
+    ContractPart,
+    CurrencyField,
+    KeyField,
+    LegField,
+    PayloadField,
+    Place,
+)
 
 
 class PayloadKey(StrEnum):
@@ -47,14 +57,15 @@ class EventFields(ContractPart):
         fields._registry = registry if self.format in MAY_ASK_REGISTRY else None
         return fields
 
-    match_key: PayloadField = "event_id"
-    """Identifies the event; pairs with the ledger's match_key. The compared fields are no part of it."""
-    transaction_key: PayloadField = "payment_id"
+    match_key: KeyField = "event_id"
+    """Identifies the event; pairs with the ledger's match_key. The compared fields are no part of it. Like
+    transaction_key and leg it may stand in a header ({header: ce_id}) or be the record's key ({record: key})."""
+    transaction_key: KeyField = "payment_id"
     """Identifies the business transaction whose legs belong together."""
     leg: LegField = "leg"
     """Which expected record of the business transaction this is, or {constant: name} where the contract has one leg."""
-    amount_minor: PayloadField = "amount_minor"
-    """Money, in the unit of event.amount_unit. Compared."""
+    amount_minor: AmountField = "amount_minor"
+    """Money, in the unit of event.amount_unit, or {constant: 0} where events carry none. Compared."""
     currency: CurrencyField = "currency"
     """ISO 4217 code, or {constant: EUR} where all events are in one. Compared."""
     amount_unit: AmountUnit = "minor"
@@ -80,13 +91,21 @@ class EventFields(ContractPart):
         return self
 
     @property
-    def constants(self) -> dict[str, str]:
-        """Return the fields that no payload has, each with what all events have for it."""
-        return {name: one.constant for name in ("leg", "currency") if not isinstance(one := getattr(self, name), str)}
+    def constants(self) -> dict[str, Any]:
+        """Return the fields that no record has, each with what all events have for it."""
+        stated = {name: getattr(self, name) for name in ("leg", "currency", "amount_minor")}
+        return {name: one.constant for name, one in stated.items() if isinstance(one, Constant)}
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Return where fields stand outside of a record's value."""
+        return tuple(
+            one for one in (self.match_key, self.transaction_key, self.leg, self.currency) if isinstance(one, Place)
+        )
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Return the paths of all fields that the contract names, some of them more than once."""
+        """Return the paths into the value of all fields that stand there, some of them more than once."""
         read = (self.match_key, self.transaction_key, self.leg, self.amount_minor, self.currency)
         return (
             *(one for one in read if isinstance(one, str)),
@@ -111,13 +130,13 @@ class InputFields(ContractPart):
 
     format: EventFormat | None = None
     """How an input's value is written."""
-    match_key: PayloadField | None = None
+    match_key: KeyField | None = None
     """Pairs with the output's match_key."""
-    transaction_key: PayloadField | None = None
+    transaction_key: KeyField | None = None
     """Identifies the business transaction."""
-    leg: PayloadField | None = None
+    leg: LegField | None = None
     """Which leg the input becomes; asked only where the contract has several."""
-    amount_minor: PayloadField | None = None
+    amount_minor: AmountField | None = None
     """Money, in the unit of ledger.amount_unit. Compared."""
     currency: CurrencyField | None = None
     """ISO 4217 code, or {constant: EUR} where all inputs are in one. Compared."""

@@ -28,10 +28,11 @@ PATTERNS = {
     r"^[a-zA-Z0-9._-]{1,250}$": "a DAG's id: letters, digits, '.', '_' and '-'",
     r"^[A-Za-z0-9_.@+-][A-Za-z0-9_.@+ -]{0,249}$": "a user's name: letters, digits, '.', '_', '@', '+', '-' and spaces",
     r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$": "a Python module, such as my_package.suites",
+    r"^[A-Za-z0-9_.-]{1,100}$": "a header's name: letters, digits, '_', '.' and '-'",
 }
 """Each regular expression with its meaning, for the reference and for whoever breaks it."""
 
-_NAME, _TOPIC, _COLUMN, _PATH, _TABLE, _DAG, _PERSON, _MODULE = PATTERNS
+_NAME, _TOPIC, _COLUMN, _PATH, _TABLE, _DAG, _PERSON, _MODULE, _HEADER = PATTERNS
 
 
 def _is_currency(code: str) -> str:
@@ -58,6 +59,7 @@ PayloadField = Annotated[
     str, AfterValidator(checked_path), WithJsonSchema({"type": "string", "pattern": _PATH, "maxLength": LENGTH_MAX})
 ]
 TableName = Annotated[str, Field(pattern=_TABLE)]
+HeaderName = Annotated[str, Field(pattern=_HEADER)]
 DagId = Annotated[str, Field(pattern=_DAG)]
 PersonName = Annotated[str, Field(pattern=_PERSON)]
 ModuleName = Annotated[str, Field(pattern=_MODULE, max_length=250)]
@@ -93,11 +95,36 @@ class LegConstant(ContractPart):
     """Its name, the only one of the contract's legs."""
 
 
-Constant = CurrencyConstant | LegConstant
+class NoMoney(ContractPart):
+    """Events and rows carry no money: each is of the amount 0."""
+
+    constant: Annotated[int, Field(strict=True, ge=0, le=0)]
+    """0, and no other amount."""
+
+
+class HeaderPlace(ContractPart):
+    """A header of the record. Of several of one name the last counts."""
+
+    header: HeaderName
+    """Its name."""
+
+
+class KeyPlace(ContractPart):
+    """The record's own key, which is text."""
+
+    record: Literal["key"]
+    """key."""
+
+
+Constant = CurrencyConstant | LegConstant | NoMoney
+Place = HeaderPlace | KeyPlace
 
 
 def _spelling(value: Any) -> str:
-    return "[constant]" if isinstance(value, dict | ContractPart) else "[name]"
+    if isinstance(value, dict):
+        return next((f"[{key}]" for key in ("header", "record") if key in value), "[constant]")
+    tags = ((HeaderPlace, "[header]"), (KeyPlace, "[record]"), (ContractPart, "[constant]"))
+    return next((tag for kind, tag in tags if isinstance(value, kind)), "[name]")
 
 
 _ByKind = Discriminator(_spelling)
@@ -105,8 +132,14 @@ _Path = Annotated[PayloadField, Tag("[name]")]
 _Column = Annotated[ColumnName, Tag("[name]")]
 _OneCurrency = Annotated[CurrencyConstant, Tag("[constant]")]
 _OneLeg = Annotated[LegConstant, Tag("[constant]")]
-CurrencyField = Annotated[_Path | _OneCurrency, _ByKind]
-LegField = Annotated[_Path | _OneLeg, _ByKind]
-CurrencyColumn = Annotated[_Column | _OneCurrency, _ByKind]
+_NoMoney = Annotated[NoMoney, Tag("[constant]")]
+_Header = Annotated[HeaderPlace, Tag("[header]")]
+_Key = Annotated[KeyPlace, Tag("[record]")]
+KeyField = Annotated[_Path | _Header | _Key, _ByKind]
+LegField = Annotated[_Path | _OneLeg | _Header | _Key, _ByKind]
+CurrencyField = Annotated[_Path | _OneCurrency | _Header, _ByKind]
+AmountField = Annotated[_Path | _NoMoney, _ByKind]
 LegColumn = Annotated[_Column | _OneLeg, _ByKind]
-"""A field or a column, or `{constant: value}` in place of one."""
+CurrencyColumn = Annotated[_Column | _OneCurrency, _ByKind]
+AmountColumn = Annotated[_Column | _NoMoney, _ByKind]
+"""A field or a column; or in place of one `{header: name}`, `{record: key}` or `{constant: value}`."""

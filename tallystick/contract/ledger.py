@@ -8,8 +8,10 @@ from pydantic_core import PydanticCustomError
 
 from tallystick.contract.event import InputFields
 from tallystick.contract.field_types import (
+    AmountColumn,
     AmountUnit,
     ColumnName,
+    Constant,
     ContractPart,
     CurrencyColumn,
     LegColumn,
@@ -31,8 +33,8 @@ class LedgerColumns(ContractPart):
     """Identifies the business transaction."""
     leg: LegColumn = "leg"
     """Which expected record of the business transaction this is, or {constant: name} where the contract has one leg."""
-    amount_minor: ColumnName = "amount_minor"
-    """Money, in the unit of ledger.amount_unit. Compared."""
+    amount_minor: AmountColumn = "amount_minor"
+    """Money, in the unit of ledger.amount_unit, or {constant: 0} where rows carry none. Compared."""
     currency: CurrencyColumn = "currency"
     """ISO 4217 code, or {constant: EUR} where all rows are in one. Compared."""
     occurred_at: ColumnName = "occurred_at"
@@ -48,6 +50,12 @@ class LedgerColumns(ContractPart):
     action_id: ColumnName | None = None
     """Id of the compensation that wrote the row; empty in all others. With it, a row that its consumer posts behind
     ours is told apart from any other duplicate. topic_to_ledger only."""
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """Return the fields that no row has, each with what all rows have for it."""
+        stated = {name: getattr(self, name) for name in ("leg", "currency", "amount_minor")}
+        return {name: one.constant for name, one in stated.items() if isinstance(one, Constant)}
 
     def named(self, roles: Iterable[str]) -> tuple[str, ...]:
         """Return the columns for these of the fields above, without constants."""

@@ -60,7 +60,18 @@ event:
   sequence: data.unit-price
 ```
 
-What all events or all rows have alike, none of them need say. With one leg, `transaction_key` may be the match key:
+Keys, legs and currencies may stand outside of the value: in a header, or, but for the currency, as the record's key.
+This is how CloudEvents in binary mode and Debezium's outbox are read:
+
+```yaml
+event:
+  match_key: {{header: ce_id}}
+  transaction_key: {{record: key}}
+```
+
+What all events or all rows have alike, none of them need say. With one leg, `transaction_key` may be the match key. A
+contract whose events carry no money states 0 on both sides, and an ISO 4217 code such as XXX: then it is told what is
+lost, doubled, torn or invented, and never what it is worth.
 
 ```yaml
 event:
@@ -108,14 +119,22 @@ This page is written by `python -m tallystick.contract.reference_page`; a test h
 """
 
 
+_IN_PLACE_OF_A_NAME = (
+    ("`leg` as a constant", "LegConstant"),
+    ("`currency` as a constant", "CurrencyConstant"),
+    ("`amount_minor` as a constant", "NoMoney"),
+    ("A key, a leg or a currency as a header", "HeaderPlace"),
+    ("A key or a leg as the record's key", "KeyPlace"),
+)
+
+
 def contract_reference() -> str:
     """The whole page: an introduction, a table per mapping of the file, and the classes that a contract may name."""
     schema = Contract.model_json_schema()
     sections = [_INTRODUCTION, _section("The file", schema, schema["$defs"])]
     for path, part in _parts("", schema, schema["$defs"]):
         sections.append(_section(f"`{path}`", part, schema["$defs"]))
-    for path, name in (("leg", "LegConstant"), ("currency", "CurrencyConstant")):
-        sections.append(_section(f"`{path}` as a mapping", schema["$defs"][name], schema["$defs"]))
+    sections += [_section(title, schema["$defs"][name], schema["$defs"]) for title, name in _IN_PLACE_OF_A_NAME]
     return "\n".join([*sections, _classes()])
 
 

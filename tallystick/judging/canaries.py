@@ -18,6 +18,7 @@ from tallystick.contract.contract import Contract
 from tallystick.contract.field_path import document_of
 from tallystick.judging.canary_cases import NO_KEY, missed_cases, planted_key
 from tallystick.judging.canary_evidence import calm_evidence, with_plant
+from tallystick.kafka_log.placed_payload import placed_of
 from tallystick.matching.evidence import Evidence, ScanOddities
 from tallystick.matching.grouping import group_by_transaction
 from tallystick.matching.scan_result import CANARY, CanaryScan
@@ -68,12 +69,14 @@ class _Plant:
 
 
 def _one(contract: Contract) -> tuple[int, str]:
-    """Return the money of nearly all plants: in the currency that the contract states for all events, if it does."""
-    return 100, contract.event.constants.get("currency", "EUR")
+    """Return the money of nearly all plants: what the contract states for all events, if it does."""
+    stated = contract.event.constants
+    return stated.get("amount_minor", 100), stated.get("currency", "EUR")
 
 
 def _plants(contract: Contract) -> tuple[_Plant, ...]:
     one = amount, currency = _one(contract)
+    much = _BIG if amount else amount
     plants = (
         _Plant(name="equal", events=(one,), rows=(one,)),
         _Plant(name="event-alone", events=(one,)),
@@ -81,7 +84,7 @@ def _plants(contract: Contract) -> tuple[_Plant, ...]:
         _Plant(name="event-twice", events=(one, one), rows=(one,)),
         _Plant(name=NO_KEY, rows=(one,)),
         _Plant(name="row-twice", events=(one,), rows=(one, one)),
-        _Plant(name="amount", events=((_BIG, currency),), rows=((_BIG + 1, currency),)),
+        _Plant(name="amount", events=((much, currency),), rows=((much + 1, currency),)),
         _Plant(name="currency", events=(one,), rows=((amount, "EUR" if currency == "USD" else "USD"),)),
     )
     torn = _Plant(name="torn", events=(one,), rows=(one,), transaction_key=_TORN)
@@ -195,25 +198,20 @@ def _wanted(contract: Contract) -> dict[str, set[BreakClass | Doubt]]:
 def _value(
     contract: Contract, leg: str, match_key: str, transaction_key: str, amount_minor: int, currency: str
 ) -> bytes:
-    fields = contract.event
-    return json.dumps(
-        document_of(
-            {
-                **(
-                    {fields.ordering_key: match_key, fields.sequence: 1}
-                    if fields.ordering_key and fields.sequence
-                    else {}
-                ),
-                fields.transaction_key: transaction_key,
-                fields.match_key: match_key,  # last: where one key of the payload is both, it says which event it is
-                **({fields.leg: leg} if isinstance(fields.leg, str) else {}),
-                fields.amount_minor: _as_written(amount_minor, currency)
-                if fields.amount_unit == "major"
-                else amount_minor,
-                **({fields.currency: currency} if isinstance(fields.currency, str) else {}),
-            }
-        )
-    ).encode()
+    """Return what a decoder of the contract's events reads: with headers and key in it, if the contract reads them."""
+    placed = placed_of(contract.event)
+    fields = placed.fields if placed else contract.event
+    is_major = fields.amount_unit == "major"
+    said: tuple[tuple[Any, str | int], ...] = (
+        (fields.ordering_key, match_key),
+        (fields.sequence, 1),
+        (fields.transaction_key, transaction_key),
+        (fields.match_key, match_key),  # behind it: where one key of the payload is both, it says which event it is
+        (fields.leg, leg),
+        (fields.amount_minor, _as_written(amount_minor, currency) if is_major else amount_minor),
+        (fields.currency, currency),
+    )
+    return json.dumps(document_of({path: value for path, value in said if isinstance(path, str)})).encode()
 
 
 def _as_written(amount_minor: int, currency: str) -> str:

@@ -4,6 +4,7 @@
 `read_whole`, `read_each`), look-ups read single ones (`read`) or only their keys (`decode_keys`). `read` is the rule;
 the quick ways say what it says, only sooner.
 
+What stands in a header or in the record's key is brought into one object with its value (`placed_payload`).
 A value of another format is opened first (`tallystick.formats`): all of what follows then holds for the JSON inside.
 
 One file, since all ways of reading must say the same.
@@ -32,6 +33,7 @@ from tallystick.contract.event import EventFields
 from tallystick.contract.field_path import names_of
 from tallystick.formats.opener import Opener, opener_of
 from tallystick.formats.prefix import Undecodable
+from tallystick.kafka_log.placed_payload import VALUE, PlacedRecord, placed_of
 from tallystick.text.money import minor_unit_digits
 
 try:
@@ -107,16 +109,22 @@ class EventDecoder:
     """Reads the events of one contract's topic. several_legs: its transactions are told apart by their key."""
 
     def __init__(self, fields: EventFields, *, several_legs: bool = False) -> None:
+        self._placed = placed_of(fields)
+        self._value_opener: Opener | None = opener_of(fields)
+        self._value_paths = fields.paths
+        self._opener = None if self._placed else self._value_opener
+        if self._placed:
+            fields = self._placed.fields
         self._fields, self._several_legs = fields, several_legs
         self._constants = fields.constants
         self._names = _paths_of_texts(fields)
         if fields.ordering_key is not None:
             self._names["ordering_key"] = fields.ordering_key
         self._never_empty = {"match_key", "currency"} | ({"transaction_key"} if several_legs else set())
-        self._amount, self._is_major = fields.amount_minor, fields.amount_unit == "major"
+        self._amount = fields.amount_minor if isinstance(fields.amount_minor, str) else None
+        self._is_major = fields.amount_unit == "major"
         self._sequence = fields.sequence
         self._decode = _raw_decoder({path: names_of(path) for path in fields.paths})
-        self._opener: Opener | None = opener_of(fields)
         self._opened: tuple[Sequence[bytes | None], Sequence[bytes | None]] = ((), ())
 
     def read(self, value: bytes | None) -> EventReading:
@@ -129,8 +137,48 @@ class EventDecoder:
             return EventReading(problem=str(error))
         if not reading.problem:
             return reading
-        reasons = (self._opener.why_unusable(value, path) for path in self._fields.paths)
-        return reading._replace(problem=next(filter(None, reasons), reading.problem))
+        return reading._replace(problem=self._reason(value, reading.problem))
+
+    @property
+    def has_places(self) -> bool:
+        """Return whether a field stands outside of a record's value. Then `payload` is what all other methods read."""
+        return self._placed is not None
+
+    def payload(self, record: PlacedRecord) -> bytes | None:
+        """Return what is read of a record: its value, or one JSON object with its headers and its key (ADR 45).
+
+        None where there is none, or none that can be read. Raises RegistryUnreachable.
+        """
+        if self._placed is None:
+            return record.value
+        try:
+            return self._placed.payload(record, opened=self._as_json)
+        except DECODE_ERRORS:
+            return None
+
+    def read_record(self, record: PlacedRecord) -> EventReading:
+        """Read the event of a record. Raises RegistryUnreachable."""
+        if self._placed is None:
+            return self.read(record.value)
+        try:
+            reading = self._read(self._placed.payload(record, opened=self._as_json))
+        except Undecodable as error:
+            return EventReading(problem=str(error))
+        except DECODE_ERRORS:
+            return EventReading(problem="its value is not one JSON object and nothing else")
+        if not reading.problem:
+            return reading
+        return reading._replace(problem=self._reason(record.value, reading.problem.removeprefix(f"{VALUE}.")))
+
+    def _reason(self, value: bytes | None, problem: str) -> str:
+        """Return why a value's schema gives no field at a path of it, or else the problem that was found."""
+        opener = self._value_opener
+        if opener is None or value is None:
+            return problem
+        return next(filter(None, (opener.why_unusable(value, path) for path in self._value_paths)), problem)
+
+    def _as_json(self, value: bytes) -> bytes:
+        return value if self._value_opener is None else self._value_opener.to_json(value)
 
     def _read(self, value: bytes | None) -> EventReading:
         """Read the event of a JSON value."""
@@ -146,9 +194,9 @@ class EventDecoder:
         problems: list[str] = []
         texts = {name: self._text(raw, name, problems) for name in self._names}
         known = {**self._constants, **texts}
+        known.setdefault("amount_minor", self._amount_minor(raw, known["currency"], problems))
         return EventReading(
             **known,
-            amount_minor=self._amount_minor(raw, known["currency"], problems),
             sequence=self._whole_number(raw, self._sequence, problems) if self._sequence else None,
             problem=problems[0] if problems else "",
         )
@@ -158,7 +206,7 @@ class EventDecoder:
 
         None too where legs are told apart, and where that code was not compiled.
         """
-        if _read_simple is None or self._several_legs or not _is_plain(self._fields):
+        if _read_simple is None or self._several_legs or self._amount is None or not _is_plain(self._fields):
             return None
         columns = _read_simple(list(self._all_opened(values)), self._simple_names, TEXT_LENGTH_MAX)
         if columns is None:
@@ -172,7 +220,7 @@ class EventDecoder:
         """The keys on the way to each field. In place of a constant the match key is read: an event has it anyhow."""
         fields = self._fields
         named = (fields.match_key, fields.transaction_key, fields.leg, fields.currency, fields.amount_minor)
-        paths = (one if isinstance(one, str) else fields.match_key for one in named)
+        paths = (one if isinstance(one, str) else str(fields.match_key) for one in named)
         return tuple(tuple(name.encode() for name in names_of(path)) for path in paths)
 
     def read_whole(self, values: Sequence[bytes | None]) -> list[Event] | None:
@@ -224,7 +272,7 @@ class EventDecoder:
     @property
     def keeps_text(self) -> bool:
         """Return whether a key's text stands in a value's bytes as JSON writes it."""
-        return self._opener is None or self._opener.keeps_text
+        return self._value_opener is None or self._value_opener.keeps_text
 
     @cached_property
     def _of_strings(self) -> Callable[[bytes | None], Event]:
@@ -255,6 +303,8 @@ class EventDecoder:
         return text
 
     def _amount_minor(self, raw: Mapping[str, bytes], currency: str | None, problems: list[str]) -> int | None:
+        if self._amount is None:
+            return 0
         if not self._is_major:
             return self._whole_number(raw, self._amount, problems)
         written = raw.get(self._amount, b"")
@@ -465,7 +515,8 @@ def _refuse(value: bytes | None) -> Event:
 def _is_plain(fields: EventFields) -> bool:
     """Return whether the contract's fields are strings, and one whole number under a name of its own."""
     texts = _paths_of_texts(fields).values()
-    return fields.amount_unit == "minor" and fields.sequence is None and fields.amount_minor not in texts
+    is_minor = fields.amount_unit == "minor" or "amount_minor" in fields.constants
+    return is_minor and fields.sequence is None and fields.amount_minor not in texts
 
 
 def _are_sound(values: Sequence[bytes]) -> bool:
@@ -497,8 +548,9 @@ def _quick_decoder(
     never_empty = texts.keys() & {"match_key", "currency", *(["transaction_key"] if several_legs else [])}
     text = Annotated[str, Meta(max_length=TEXT_LENGTH_MAX)]
     some_text = Annotated[str, Meta(min_length=1, max_length=TEXT_LENGTH_MAX)]
+    amount = {"amount_minor": Annotated[int, Meta(ge=LONG_MIN, le=LONG_MAX)]}
     kinds: Mapping[str, Any] = (
-        {"amount_minor": Annotated[int, Meta(ge=LONG_MIN, le=LONG_MAX)]}
+        ({} if "amount_minor" in fields.constants else amount)
         | dict.fromkeys(texts, Union[text, *others])
         | dict.fromkeys(never_empty, Union[some_text, *others])
     )
@@ -513,15 +565,17 @@ def _quick_decoder(
     return cast("Callable[[bytes | None], Event]", msgspec.json.Decoder(shape).decode)
 
 
-def _stated(constant: str, event: Any) -> str:
+def _stated(constant: Any, event: Any) -> Any:
     return constant
 
 
 def _two_keys(fields: EventFields) -> Any:
     kind = str | int | None
-    paths = {"match_key": names_of(fields.match_key)}
-    if fields.match_key == fields.transaction_key:
+    match_key, transaction_key = fields.match_key, fields.transaction_key
+    assert isinstance(match_key, str) and isinstance(transaction_key, str)  # a placed field is a path by now
+    paths = {"match_key": names_of(match_key)}
+    if match_key == transaction_key:
         other = {"transaction_key": property(attrgetter("match_key"))}
         return _shape("Keys", paths, {"match_key": kind}, may_lack=True, more=other)
-    paths["transaction_key"] = names_of(fields.transaction_key)
+    paths["transaction_key"] = names_of(transaction_key)
     return _shape("Keys", paths, dict.fromkeys(paths, kind), may_lack=True)

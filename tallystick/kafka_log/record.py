@@ -212,7 +212,7 @@ def records_of(
 def record_of(record: Record, batch: DecidedBatch, topic_partition: TopicPartition, fields: EventFields) -> LogRecord:
     """Decode one record of a data batch. Unsound fields are empty."""
     header = batch.header
-    event = decoder_of(fields).read(record.value)
+    event = decoder_of(fields).read_record(record)
     headers = _short_texts(record.headers)
     return LogRecord(
         topic_partition=topic_partition,
@@ -293,7 +293,7 @@ def why_unreadable(fetch: Fetch, topic_partition: TopicPartition, offset: int, d
         records = readable_records(batch)
     except UnreadableBatch as error:
         return str(error)
-    return next((decoder.read(one.value).problem for one in records if one.offset == offset), "")
+    return next((decoder.read_record(one).problem for one in records if one.offset == offset), "")
 
 
 def _digest(key: bytes | None, value: bytes | None) -> str:

@@ -115,21 +115,22 @@ class _KeyFilter:
         self._match_keys = written_keys(wanted.match_keys)
         self._transaction_keys = written_keys(wanted.transaction_keys)
         self._all = "" in wanted.match_keys | wanted.transaction_keys
-        self._decode = decoder_of(fields).decode_keys
+        self._decoder = decoder_of(fields)
 
     def possible(self, batch: DecidedBatch, places: Collection[int]) -> Iterator[Record]:
         """Return the batch's records that may be wanted for their key, and those at these places."""
         if self._all:
             yield from open_batch(batch)
             return
-        decode, match_keys, transaction_keys = self._decode, self._match_keys, self._transaction_keys
+        match_keys, transaction_keys = self._match_keys, self._transaction_keys
+        decode, payload = self._decoder.decode_keys, self._decoder.payload
         for record in open_batch(batch):
             if record.value is None:  # nor does any key stand in it: a tombstone, or one of a batch that is not read
                 if record.offset in places:
                     yield record
                 continue
             try:
-                event = decode(record.value)
+                event = decode(payload(record) or b"")
             except DECODE_ERRORS:
                 yield record
                 continue

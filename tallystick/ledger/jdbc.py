@@ -23,6 +23,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    Integer,
     MetaData,
     Select,
     String,
@@ -407,7 +408,9 @@ class JdbcLedger:
 
     def _source(self, column: str | Constant) -> ColumnElement[Any]:
         """Return a column, or the constant in its place."""
-        return self._column(column) if isinstance(column, str) else literal(column.constant, String())
+        if isinstance(column, str):
+            return self._column(column)
+        return literal(column.constant, String() if isinstance(column.constant, str) else Integer())
 
     @property
     def _order(self) -> Column[Any]:
@@ -454,7 +457,10 @@ class JdbcLedger:
             )
 
     def _require_exact_amount(self) -> None:
-        amount = self._column(self.ledger.columns.amount_minor)
+        named = self.ledger.columns.amount_minor
+        if not isinstance(named, str):
+            return
+        amount = self._column(named)
         if self.in_major and not is_exact_number(amount.type, dialect=self.connection.dialect.name):
             raise LedgerRefused(
                 f"{self._name}: column {amount.name}, which the contract names amount_minor: got {amount.type!r} with "

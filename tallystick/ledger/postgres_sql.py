@@ -190,6 +190,8 @@ def _minor_units(ledger: LedgerSection) -> tuple[str, str]:
     Major units: PostgreSQL knows no mod() of floating point or text, so such a column is refused before it is read.
     """
     amount = ledger.columns.amount_minor
+    if not isinstance(amount, str):
+        return str(amount.constant), "true"
     if ledger.amount_unit == "minor":
         inside = f"{amount} >= {LONG_MIN} AND {amount} < {LONG_MAX + 1}"
         return amount, f"(CASE WHEN {inside} THEN {amount}::bigint = {amount} ELSE false END)"

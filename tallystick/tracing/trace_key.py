@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Engine
 
 from tallystick.contract.contract import Contract
+from tallystick.contract.field_types import Place
 from tallystick.host.artifacts import ArtifactsUnreachable, Copies
 from tallystick.ledger.key_index import IndexedCopy, find_copies
 from tallystick.matching.scan_result import ledger_item_id, topic_item_id
@@ -41,7 +42,7 @@ class _Found:
     corner: Corner
     topic_partition: TopicPartition
     kafka_offset: int
-    match_field: str
+    match_field: str | Place
     source: str
     fate: str = ""
 

@@ -98,6 +98,12 @@ class Records(NamedTuple):
     keys: list[bytes | None]
     values: list[bytes | None]
     timestamps_ms: list[int]
+    placed: list[bytes | None]
+
+    @property
+    def payloads(self) -> list[bytes | None]:
+        """Return what the decoder reads of each; placed: where that is not the value alone."""
+        return self.placed or self.values
 
 
 Found = tuple[TopicPartition, DecidedBatch, Sequence[Record]]
@@ -252,7 +258,7 @@ def summaries_of(
         for part in slices:
             hasher = _Hasher(part.readable, plan, legs, decoder, keys)
             sampled, seen = sample.get(part.readable.topic_partition), NOTHING_SEEN
-            for records in _chunks(_walk(fetch, part, beside, heads_max), part.readable):
+            for records in _chunks(_walk(fetch, part, beside, heads_max), part.readable, decoder):
                 events = hasher.hashed(records)
                 yield events
                 if sampled is not None:
@@ -314,7 +320,7 @@ def log_events(
         with open_admin(kafka) as admin:
             fetch = fetch_ahead(*fetchers(admin), some)
             for inside in some:
-                for records in _chunks(walk_batches(fetch, inside), inside):
+                for records in _chunks(walk_batches(fetch, inside), inside, decoder):
                     yield with_events(_as_rows(inside, records), decoder, has_sequence=has_sequence)
 
     return _in_tasks(spark, ranges, len, read, events_shape(has_sequence=has_sequence))
@@ -329,7 +335,7 @@ def _as_rows(inside: OffsetRange, records: Records) -> pa.RecordBatch:
             "kafka_offset": pa.array(records.offsets, pa.int64()),
             "value_hash": pa.array(value_hash.view(np.int64)),
             "written_ms": pa.array(records.timestamps_ms, pa.int64()),
-            "value": pa.array(records.values, pa.binary()),
+            "value": pa.array(records.payloads, pa.binary()),
         }
     )
 
@@ -338,7 +344,7 @@ def seen_by_us(fetch: Fetch, inside: OffsetRange) -> Iterator[tuple[DecidedBatch
     """Yield each committed or plain batch of a range, with the digest of its records in the range."""
     for batch in walk_batches(fetch, inside):
         if batch.outcome in _READ:
-            records = Records([], [], [], [])
+            records = _no_records()
             _append(records, batch, inside)
             offsets = np.array(records.offsets, dtype=np.int64)
             content = _contents(offsets, records, hash_place(inside.topic, inside.partition)).view(np.int64)
@@ -350,21 +356,25 @@ def _contents(offsets: Numbers, records: Records, place_hash: int) -> NDArray[np
     return hash_longs(values, hash_longs(offsets, place_hash))
 
 
-def _chunks(batches: Iterable[DecidedBatch], inside: OffsetRange) -> Iterator[Records]:
-    """Yield the committed and plain records of a range, many at a time."""
-    some, size = Records([], [], [], []), 0
+def _no_records() -> Records:
+    return Records([], [], [], [], [])
+
+
+def _chunks(batches: Iterable[DecidedBatch], inside: OffsetRange, decoder: EventDecoder) -> Iterator[Records]:
+    """Yield the committed and plain records of a range, many at a time, with what the decoder reads of them."""
+    some, size = _no_records(), 0
     for batch in batches:
         if batch.outcome not in _READ:
             continue
-        size += _append(some, batch, inside)
+        size += _append(some, batch, inside, decoder)
         if len(some.offsets) >= CHUNK_RECORDS or size >= CHUNK_BYTES:
             yield some
-            some, size = Records([], [], [], []), 0
+            some, size = _no_records(), 0
     if some.offsets:
         yield some
 
 
-def _append(some: Records, batch: DecidedBatch, inside: OffsetRange) -> int:
+def _append(some: Records, batch: DecidedBatch, inside: OffsetRange, decoder: EventDecoder | None = None) -> int:
     """Append a batch's records and return its bytes, which may be far more than it takes in the log."""
     records = _checked(batch, inside.topic_partition)
     start, end = inside.kafka_offset_start, inside.kafka_offset_end
@@ -374,6 +384,8 @@ def _append(some: Records, batch: DecidedBatch, inside: OffsetRange) -> int:
     some.keys.extend([record.key for record in records])
     some.values.extend([record.value for record in records])
     some.timestamps_ms.extend([record.timestamp for record in records])
+    if decoder is not None and decoder.has_places:
+        some.placed.extend(map(decoder.payload, records))
     if not is_compressed(batch):
         return len(batch.raw)
     return sum(len(record.value) for record in records if record.value is not None)
@@ -410,12 +422,12 @@ class _Hasher:
         count, offsets = len(records.offsets), np.array(records.offsets, dtype=np.int64)
         content = _contents(offsets, records, self._place_hash)
         readable = np.ones(count, dtype=bool)
-        at_once = read_columns(self._decoder, records.values)
+        at_once = read_columns(self._decoder, records.payloads)
         if at_once is not None:
             whole = at_once
             figures, decoded = self._figures(whole), offsets
         else:
-            places, whole = readable_among(self._decoder, records.values)
+            places, whole = readable_among(self._decoder, records.payloads)
             rows = np.full(count, -1)
             rows[places], decoded = np.arange(len(places)), offsets[places]
             readable = rows >= 0
@@ -475,7 +487,7 @@ def event_rows(found: Iterable[Found], fields: EventFields, legs: Mapping[str, s
     """Yield the readable ones among the records, decoded. Shape: _EVENTS."""
     decoder = _decoder(fields, legs)
     for part, batch, records in found:
-        places, whole = readable_among(decoder, [record.value for record in records])
+        places, whole = readable_among(decoder, list(map(decoder.payload, records)))
         readable = [records[place] for place in places]
         log_records = [packed(record_of(record, batch, part, fields)) for record in readable]
         columns = {

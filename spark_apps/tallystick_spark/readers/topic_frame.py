@@ -6,7 +6,7 @@ readable; and ordering_key, sequence where the contract names them. A field that
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -54,8 +54,9 @@ def read_topics(
     ranges: Sequence[OffsetRange],
     *,
     consumer: Mapping[str, str] = _TUNED_CONSUMER,
+    headers: bool = False,
 ) -> DataFrame:
-    """Read the ranges' records, unparsed. consumer: its options, by name.
+    """Read the ranges' records, unparsed. consumer: its options, by name. headers: read them too.
 
     Raises IsolationNotReadCommitted when the plan says otherwise.
     """
@@ -69,6 +70,7 @@ def read_topics(
         .option("startingOffsets", _by_partition((p.topic, p.partition, p.kafka_offset_start) for p in offsets))
         .option("endingOffsets", _by_partition((p.topic, p.partition, p.kafka_offset_end) for p in offsets))
         .option("failOnDataLoss", "true")
+        .option("includeHeaders", str(headers).lower())
         .load()
     )
     assert_read_committed(source)
@@ -115,8 +117,9 @@ def parse_events(source: DataFrame, fields: EventFields, *, several_legs: bool) 
         remember_registries(registries)
         decoder = EventDecoder(fields, several_legs=several_legs)
         for batch in batches:
-            yield with_events(batch, decoder, has_sequence=has_sequence)
+            yield with_events(_with_payloads(batch, decoder), decoder, has_sequence=has_sequence)
 
+    outside = ("key", "headers") if fields.places else ()
     return source.select(
         "topic",
         "partition",
@@ -124,7 +127,26 @@ def parse_events(source: DataFrame, fields: EventFields, *, several_legs: bool) 
         F.xxhash64("key", "value").alias("value_hash"),
         F.unix_millis("timestamp").alias("written_ms"),
         "value",
+        *outside,
     ).mapInArrow(read, events_shape(has_sequence=has_sequence))
+
+
+class _Row(NamedTuple):
+    """A record as Spark's source has it."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]]
+
+
+def _with_payloads(records: pa.RecordBatch, decoder: EventDecoder) -> pa.RecordBatch:
+    """Return records whose value is what the decoder reads of each, without what it was made of."""
+    if not decoder.has_places:
+        return records
+    headers = [[(one["key"], one["value"]) for one in some or ()] for some in records["headers"].to_pylist()]
+    rows = map(_Row, records["key"].to_pylist(), records["value"].to_pylist(), headers)
+    columns = {name: records[name] for name in records.schema.names if name not in ("key", "headers", "value")}
+    return pa.record_batch(columns | {"value": pa.array(map(decoder.payload, rows), pa.binary())})
 
 
 def events_shape(*, has_sequence: bool) -> str:

@@ -89,10 +89,11 @@ class IcebergLedger:
                 raise LedgerRefused(
                     f"ledger table {self.ledger.table}: has no column {name}; it has {', '.join(types)}"
                 )
-        if isinstance(types[columns.amount_minor], FloatType | DoubleType):
+        amount = columns.amount_minor
+        if isinstance(amount, str) and isinstance(types[amount], FloatType | DoubleType):
             raise LedgerRefused(
-                f"ledger table {self.ledger.table}: column {columns.amount_minor}, which the contract names "
-                f"amount_minor: got {types[columns.amount_minor]}; expected an integer or a decimal, since floating "
+                f"ledger table {self.ledger.table}: column {amount}, which the contract names "
+                f"amount_minor: got {types[amount]}; expected an integer or a decimal, since floating "
                 "point does not hold money"
             )
         if columns.written_at and not isinstance(types[columns.written_at], TimestamptzType):

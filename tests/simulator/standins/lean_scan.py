@@ -99,7 +99,7 @@ def _read_batch(read: Read, batch: DecidedBatch, part: TopicSlice, decoder: Even
     read.content = crc32(batch.raw, read.content + batch.header.base_offset)
     read.rows_by_partition[name] += len(records)
     read.times.setdefault(name, []).extend([one.timestamp for one in records])
-    for record, event in zip(records, decoder.read_each([one.value for one in records]), strict=True):
+    for record, event in zip(records, decoder.read_each(list(map(decoder.payload, records))), strict=True):
         if event is None:
             read.unreadable.append((*name, record.offset))
             continue

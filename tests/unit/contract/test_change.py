@@ -22,7 +22,7 @@ from tallystick.contract.change import (
 from tallystick.contract.contract import Contract
 from tallystick.contract.error_lines import fields_by_key, model_inside
 from tallystick.contract.event import InputFields
-from tallystick.contract.field_types import Constant
+from tallystick.contract.field_types import Constant, Place
 from tallystick.model.direction import Direction
 from tallystick.pipeline.make_cut import next_topic_slices
 from tests.unit.builders import NOON, T2T, contract_of, cut_of, partition_at, sample_at, slice_of
@@ -99,7 +99,7 @@ def fields_of(model: type[BaseModel], above: str = "") -> Iterator[str]:
     """Dotted names of all that a document may say; what stands many times, as in a list, is one."""
     for name, field in fields_by_key(model).items():
         inside = None if get_origin(field.annotation) in (tuple, dict) else model_inside(field.annotation)
-        inside = None if inside in get_args(Constant) else inside
+        inside = None if inside in get_args(Constant | Place) else inside
         yield from fields_of(inside, f"{above}{name}.") if inside else (f"{above}{name}",)
 
 

@@ -62,7 +62,30 @@ class TestFields(FieldCases):
         ),
         ({"event__currency": {}}, "event.currency.constant: missing; expected a value: its ISO 4217 code"),
         ({"event__currency": 978}, "event.currency: got 978; expected text; put it in quotes"),
-        ({"event__match_key": {"constant": "one"}}, "event.match_key: got "),
+        (
+            {"event__match_key": {"constant": "one"}},
+            'event.match_key: got {"constant": "one"}; expected a name, or a mapping with one of the keys header, record',
+        ),
+        ({"event__amount_minor": {"constant": 1}}, "event.amount_minor.constant: got 1; expected 0 or less"),
+        # places outside of the value
+        ({"event__match_key": {"header": "ce id"}}, 'event.match_key.header: got "ce id"; expected a header\'s name'),
+        ({"event__match_key": {"record": "value"}}, "event.match_key.record: got \"value\"; expected 'key'"),
+        (
+            {"event__currency": {"record": "key"}},
+            'event.currency: got {"record": "key"}; expected a name, or a mapping with one of the keys constant, header',
+        ),
+        (
+            {"event__sequence": {"header": "n"}, "event__ordering_key": "a"},
+            'event.sequence: got {"header": "n"}; expected',
+        ),
+        (
+            {"event": {"match_key": {"header": "id"}}, "compensation": REPAIR},
+            f"compensation: got {shown(REPAIR)}; expected none where a field is a header, the record's key or no money",
+        ),
+        (
+            {"ledger__columns__amount_minor": {"constant": 0}, "compensation": REPAIR},
+            f"compensation: got {shown(REPAIR)}; expected none where a field is a header, the record's key or no money",
+        ),
         (
             {"event": {"leg": {"constant": "payment"}}},
             'event: got {"leg": {"constant": "payment"}}; got leg {constant: payment} with legs invoice, payment; '
@@ -86,6 +109,9 @@ class TestFields(FieldCases):
     )
 
     read = (
+        {"event": {"match_key": {"header": "ce_id"}, "transaction_key": {"record": "key"}, "leg": {"header": "type"}}},
+        {"event": {"amount_minor": {"constant": 0}}, "ledger__columns__amount_minor": {"constant": 0}},
+        {**TO_TOPIC, "legs": {"out": "o"}, "ledger": {**INPUTS, "event": {"match_key": {"record": "key"}}}},
         {"legs": {"payout": "p"}, "event": {"leg": {"constant": "payout"}, "currency": {"constant": "JPY"}}},
         {**TO_TOPIC, "ledger": {**INPUTS, "event": {"currency": {"constant": "EUR"}}}},
         {"event": {"format": "json_schema"}},

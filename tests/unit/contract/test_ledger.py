@@ -22,7 +22,8 @@ class TestFields(FieldCases):
             {"ledger__columns__currency": {"constant": "eur"}},
             'ledger.columns.currency.constant: got "eur"; expected an',
         ),
-        ({"ledger__columns__amount_minor": {"constant": "1"}}, "ledger.columns.amount_minor: got "),
+        ({"ledger__columns__amount_minor": {"constant": "1"}}, 'ledger.columns.amount_minor.constant: got "1"; expect'),
+        ({"ledger__columns__leg": {"header": "id"}}, 'ledger.columns.leg: got {"header": "id"}; expected a name, or a'),
         ({"ledger__where": ""}, 'ledger.where: got ""; expected some text'),
         ({"ledger__slice_by": "ctid"}, "ledger.slice_by: got \"ctid\"; expected 'xmin' or 'written_xid'"),
         (

@@ -1,0 +1,138 @@
+"""Fields in headers and in the record's key: all ways of reading agree, and no value writes what stands beside it."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tallystick.contract.event import EventFields
+from tallystick.contract.field_types import CurrencyConstant, HeaderPlace, KeyPlace, LegConstant, NoMoney
+from tallystick.kafka_log.event_decoder import DECODE_ERRORS, EventDecoder, written_keys
+from tallystick.kafka_log.placed_payload import placed_of
+from tests.unit.event_payloads import NAMES, PAYLOADS, fields_and_values
+
+OF_CLOUD_EVENTS = EventFields(
+    match_key=HeaderPlace(header="ce_id"), transaction_key=KeyPlace(record="key"), leg=HeaderPlace(header="ce_type")
+)
+HEADERS = (("ce_id", b"ev-1"), ("ce_type", b"payout"), ("other", b"\xff"))
+
+
+class Told(NamedTuple):
+    """A record as this test writes it."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+
+
+SOUND = Told(b"pay-1", b'{"amount_minor":1000,"currency":"EUR"}', HEADERS)
+_PLACE = st.sampled_from([HeaderPlace(header="ce_id"), HeaderPlace(header="a.b"), KeyPlace(record="key")])
+_BYTES = st.sampled_from([b"ev-1", b"", b"\xff", b'"', b"a\x00b", b"\\u0000", "é".encode(), b"x" * 501, None])
+
+
+@st.composite
+def placed_records(draw: st.DrawFn) -> tuple[EventFields, list[Told]]:
+    fields, values = draw(fields_and_values())
+    names = draw(st.sets(st.sampled_from(["match_key", "transaction_key", "leg"]), min_size=1))
+    fields = fields.model_copy(update={name: draw(_PLACE) for name in names})
+    header = st.tuples(st.sampled_from(["ce_id", "a.b", "other"]), _BYTES)
+    told = st.builds(Told, _BYTES, st.sampled_from([*values, b"{}"]), st.lists(header, max_size=4))
+    return fields, draw(st.lists(told, max_size=4))
+
+
+def as_rows(events: Sequence[Any]) -> list[tuple[Any, ...] | None]:
+    return [None if one is None else tuple(getattr(one, name) for name in NAMES) for one in events]
+
+
+@settings(max_examples=800, deadline=None, suppress_health_check=list(HealthCheck))
+@given(drawn=placed_records(), several_legs=st.booleans())
+def test_all_ways_read_a_record_alike_and_no_look_up_passes_over_its_keys(
+    drawn: tuple[EventFields, list[Told]], several_legs: bool
+) -> None:
+    fields, records = drawn
+    decoder = EventDecoder(fields, several_legs=several_legs)
+    said = [decoder.read_record(one) for one in records]
+    expected = [None if one.problem else one for one in said]
+    payloads = list(map(decoder.payload, records))
+    assert as_rows(decoder.read_each(payloads)) == as_rows(expected)
+    quick = decoder.read_whole(payloads)
+    assert quick is None or as_rows(quick) == as_rows(expected)
+    simple = decoder.read_simple(payloads)
+    assert simple is None or [key.decode() for key in simple.match_keys] == [one.match_key for one in said]
+    for payload, one in zip(payloads, said, strict=True):
+        try:
+            keys = decoder.decode_keys(payload or b"")
+        except DECODE_ERRORS:
+            continue
+        assert one.match_key is None or keys.match_key in written_keys([one.match_key])
+        assert one.transaction_key is None or keys.transaction_key in written_keys([one.transaction_key])
+
+
+@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+@given(value=PAYLOADS, put=st.sampled_from([b"", b',"key":"theirs"', b'},"header":{"ce_id":"theirs"}', b"}"]))
+def test_no_value_writes_what_stands_beside_it(value: bytes, put: bytes) -> None:
+    placed = placed_of(OF_CLOUD_EVENTS)
+    assert placed is not None
+    try:
+        payload = placed.payload(Told(b"pay-1", value + put, HEADERS), opened=lambda one: one)
+    except DECODE_ERRORS:
+        return
+    try:
+        document = json.loads(payload or b"")
+    except (ValueError, RecursionError):  # a lone surrogate of UTF-8, or too deep
+        return
+    assert document["key"] == "pay-1"
+    assert document["header"] == {"ce_id": "ev-1", "ce_type": "payout"}
+    assert document.keys() == {"key", "header", "value"}
+
+
+def test_an_event_is_read_from_its_headers_its_key_and_its_value() -> None:
+    decoder = EventDecoder(OF_CLOUD_EVENTS, several_legs=True)
+    reading = decoder.read_record(SOUND)
+    assert reading[:5] == ("ev-1", "pay-1", "payout", 1000, "EUR")
+    again = SOUND._replace(headers=[*HEADERS, ("ce_id", b"ev-2")])
+    assert decoder.read_record(again).match_key == "ev-2", "the last of one name counts"
+
+
+@pytest.mark.parametrize(
+    ("record", "problem"),
+    [
+        (SOUND._replace(headers=HEADERS[1:]), "header.ce_id is missing"),
+        (SOUND._replace(headers=(("ce_id", b"\xff"), *HEADERS[1:])), "header.ce_id is missing"),
+        (SOUND._replace(headers=(("ce_id", b""), *HEADERS[1:])), "header.ce_id is empty"),
+        (SOUND._replace(key=None), "key is missing"),
+        (SOUND._replace(value=None), "it has no value"),
+        (SOUND._replace(value=b"{} x"), "its value is not one JSON object and nothing else"),
+        (SOUND._replace(value=b"[]"), "currency is missing"),
+        (SOUND._replace(value=b'{"currency":"EUR"}'), "amount_minor is missing"),
+    ],
+)
+def test_what_is_missing_is_named(record: Told, problem: str) -> None:
+    decoder = EventDecoder(OF_CLOUD_EVENTS, several_legs=True)
+    assert decoder.read_record(record).problem == problem
+    assert decoder.read_each([decoder.payload(record)]) == [None]
+
+
+def test_a_value_that_nobody_reads_may_be_anything_and_money_that_is_none_is_zero() -> None:
+    fields = EventFields(
+        match_key=HeaderPlace(header="id"),
+        transaction_key=HeaderPlace(header="id"),
+        leg=LegConstant(constant="payout"),
+        amount_minor=NoMoney(constant=0),
+        currency=CurrencyConstant(constant="XXX"),
+    )
+    decoder = EventDecoder(fields)
+    record = Told(None, b"\x00\x01 whatever", [("id", b"7")])
+    assert decoder.read_record(record)[:5] == ("7", "7", "payout", 0, "XXX")
+    assert as_rows(decoder.read_each([decoder.payload(record)])) == [("7", "7", "payout", 0, "XXX")]
+    assert EventDecoder(fields).read_record(record._replace(value=None)).problem == "it has no value"
+
+
+def test_a_contract_whose_fields_all_stand_in_the_value_reads_the_value_as_it_is() -> None:
+    assert placed_of(EventFields()) is None
+    decoder = EventDecoder(EventFields())
+    assert not decoder.has_places
+    assert decoder.payload(SOUND) is SOUND.value
