@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+import yaml
 from pyspark.sql import SparkSession
 
 from lab.servers.schema_registry import SchemaRegistry
@@ -28,6 +29,7 @@ from tests.stack.live_books import (
     invoice,
     kinds,
     payment,
+    payments,
 )
 
 from .live import RUN_SETTINGS
@@ -367,3 +369,45 @@ def test_a_registry_that_is_down_leaves_no_verdict_and_loses_nothing(
         monkeypatch.setenv("TALLYSTICK_CONN_REGISTRY_DOWN", json.dumps({"url": registry.url}))
         judged = books.judge(cut)
         assert kinds(judged) == expected(("missing_in_ledger", payment("b")))
+
+
+TUTORIAL = record_of({"name": "id", "type": "string"}, {"name": "amount", "type": "double"})
+"""Payment, as Confluent's Schema Registry tutorial has it."""
+
+
+@pytest.mark.usefixtures("known")
+def test_the_contract_of_confluents_tutorial_finds_what_is_lost_and_says_why_its_amount_is_no_money(
+    new_books: NewBooks, spark: SparkSession, registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example = yaml.safe_load((REPOSITORY / "docs" / "examples" / "confluent_avro_payments.yaml").read_text())
+    monkeypatch.setenv("TALLYSTICK_CONN_SHOP_SCHEMAS", os.environ[VARIABLE])
+    monkeypatch.setenv("TALLYSTICK_CONN_SHOP_LEDGER", os.environ["TALLYSTICK_CONN_LEDGER_BILLING"])
+    kafka = {"connection": "kafka_billing", "schema_registry": "shop_schemas"}
+    schema_id = registry.register("transactions-value", json.dumps(TUTORIAL))
+
+    def serialize(event: Event) -> bytes:
+        return written(TUTORIAL, {"id": event.payment, "amount": 1000.0}, schema_id=schema_id)
+
+    with new_books(
+        direction=example["direction"], kafka=kafka, event=example["event"], ledger=example["ledger"] | {"where": None}
+    ) as books:
+        books.ledger.execute("CREATE SCHEMA sink")
+        books.ledger.execute("CREATE TABLE sink.transactions (id text PRIMARY KEY, amount double precision)")
+        try:
+            books.take_cut()
+            produce(books, serialize, *payments("a", "lost"))
+            books.ledger.execute("INSERT INTO sink.transactions VALUES ('a', 1000.0), ('invented', 1.0)")
+            run = books.next_run()
+        finally:
+            books.ledger.execute("DROP SCHEMA sink CASCADE")
+    found = {(str(one.break_class), one.match_key) for one in run.result.breaks}
+    assert found == {("missing_in_ledger", "lost"), ("phantom_in_ledger", "invented")}
+    assert (run.result.figures.matched_rows, doubts(run)) == (1, [])
+
+    with_money = example["event"] | {"amount_minor": "amount", "amount_unit": "major", "currency": {"constant": "USD"}}
+    with new_books(direction=example["direction"], kafka=kafka, event=with_money) as books:
+        books.take_cut()
+        produce(books, serialize, payment("a"))
+        told = books.next_run()
+        (sentence,) = [one.sentence for one in told.result.doubts if one.doubt == "unreadable_payload"]
+        assert "amount is floating point number in its schema" in sentence

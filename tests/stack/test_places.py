@@ -63,6 +63,29 @@ def produce(books: LiveBooks, *events: Event, abort: bool = False) -> None:
         producer.commit_transaction()
 
 
+IN_HEADERS = {"match_key": {"header": "ce_id"}, "transaction_key": {"record": "key"}, "leg": {"header": "ce_type"}}
+"""As CloudEvents in binary mode have them."""
+
+
+def produce_with_headers(books: LiveBooks, *events: Event, abort: bool = False) -> None:
+    """One producer transaction with these events, whose values say no more than their money."""
+    producer = books.producer()
+    producer.begin_transaction()
+    for event in events:
+        producer.produce(
+            books.contract.legs[event.leg],
+            key=event.payment_id,
+            value=json.dumps({"amount_minor": event.amount_minor, "currency": event.currency}),
+            headers=[("ce_id", b"an older one"), ("ce_id", event.event_id), ("ce_type", event.leg), ("odd", b"\xff")],
+            partition=event.partition,
+        )
+    assert producer.flush(30) == 0
+    if abort:
+        producer.abort_transaction()
+    else:
+        producer.commit_transaction()
+
+
 @pytest.fixture
 def books(new_books: NewBooks) -> Iterator[LiveBooks]:
     with new_books(direction="topic_to_ledger", event=PATHS) as opened:
@@ -140,3 +163,48 @@ def test_legs_in_envelopes_are_told_apart_and_an_event_of_another_shape_is_unrea
         assert "unreadable_payload" in doubts(flat)
         (told,) = [one.sentence for one in flat.result.doubts if one.doubt == "unreadable_payload"]
         assert "data.order.eventId is missing" in told
+
+
+def test_events_in_headers_and_keys_are_reconciled_as_flat_ones_are(
+    new_books: NewBooks, warm_spark: dict[str, str], tmp_path: Path
+) -> None:
+    with new_books(direction="topic_to_ledger", legs=TWO_LEGS, event=IN_HEADERS) as books:
+        assert run(books, tmp_path, warm_spark)[0] == 3
+        produce_with_headers(books, *both_legs("a", "b"))
+        books.post(*both_legs("a", "b"))
+        code, stdout, stderr = run(books, tmp_path, warm_spark, "--json")
+        assert code == 0, stderr
+        document = json.loads(stdout)
+        assert (document["verdict"], document["matched_rows"]) == ("MATCHED", 4)
+
+        produce_with_headers(books, payment("aborted"), abort=True)
+        produce_with_headers(books, *both_legs("c", "lost"), payment("torn"), payment("wrong", 900), invoice("wrong"))
+        produce_with_headers(books, payment("a"))
+        books.post(*both_legs("c", "wrong"), payment("torn"), payment("aborted"), payment("invented"))
+        code, _, stderr = run(books, tmp_path, warm_spark)
+        assert code == 1, stderr
+        stored = read_run(books.store, books.contract.name, 2)
+        assert stored is not None
+        assert kinds(stored) == expected(
+            *(("missing_in_ledger", one) for one in both_legs("lost")),
+            ("torn_transaction", invoice("torn")),
+            ("amount_mismatch", payment("wrong")),
+            ("aborted_read_in_ledger", payment("aborted")),
+            ("phantom_in_ledger", payment("invented")),
+            ("duplicate_in_topic_new_session", payment("a")),
+        )
+        assert doubts(stored) == []
+        for way in ({}, {"TALLYSTICK_SCAN": "by_client"}):
+            code, _, stderr = run(books, tmp_path, warm_spark, "--reread", "2", **way)
+            assert code == 1, stderr
+            assert "Read again: the same digest" in stderr
+
+
+def test_an_event_without_its_header_is_unreadable_and_says_which(new_books: NewBooks, spark: SparkSession) -> None:
+    with new_books(direction="topic_to_ledger", legs=TWO_LEGS, event=IN_HEADERS) as books:
+        books.take_cut()
+        books.produce(payment("flat"))
+        told = books.next_run()
+        assert told.result.verdict is Verdict.INCONCLUSIVE
+        (sentence,) = [one.sentence for one in told.result.doubts if one.doubt == "unreadable_payload"]
+        assert "header.ce_id is missing" in sentence
