@@ -65,9 +65,8 @@ class Example:
                 return {"value": value, "headers": [*headers.items(), ("content-type", "application/json")]}
             case _:
                 charge = {"id": self.key(number), "object": "charge", "amount": CENTS, "currency": "usd"}
-                return {
-                    "value": json.dumps({"id": f"evt_{number}", "type": "charge.succeeded", "data": {"object": charge}})
-                }
+                event = {"id": f"evt_{number}", "type": "charge.succeeded", "data": {"object": charge}}
+                return {"value": json.dumps(event)}
 
     def make_table(self, books: LiveBooks) -> None:
         for statement in _TABLES.get(self.name, ()):

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
+from lab.servers.process import REPOSITORY
 from lab.servers.schema_registry import SchemaRegistry
 from tallystick.formats.schema_cache import RegistryUnreachable
 from tallystick.model.verdict import Verdict
