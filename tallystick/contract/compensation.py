@@ -173,6 +173,8 @@ _REPAIRABLE = REPUBLISHABLE + REVERSIBLE + POSTABLE + COUNTERPOSTABLE
 
 
 def refuse_columns_unfit_to_post(rules: CompensationRules, columns: LedgerColumns) -> None:
+    if quoted := next((one for one in columns.model_dump().values() if str(one).startswith('"')), None):
+        raise ValueError(f"expected no column in quotes, as {quoted} is: rows are posted under plain names only")
     takes_back = any(one in COUNTERPOSTABLE for one in rules.classes)
     if takes_back and columns.reverses is None:
         raise ValueError("expected ledger.columns.reverses with classes of rows too many: it names the row taken back")

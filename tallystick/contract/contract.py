@@ -282,6 +282,8 @@ class Contract(ContractPart):
             )
         if posts and ledger is not None and ledger.amount_unit == "major":
             raise ValueError("expected none with ledger.amount_unit major: amounts are posted as the event has them")
+        if ledger is not None and '"' in ledger.table:
+            raise ValueError(f"expected none with a table in quotes, as {ledger.table} is: it repairs plain names only")
         if ledger is not None:
             refuse_columns_unfit_to_post(rules, ledger.columns)
         event = info.data.get("event", EventFields())

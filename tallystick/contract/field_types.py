@@ -17,14 +17,15 @@ from pydantic import (
 )
 
 from tallystick.contract.field_path import LENGTH_MAX, PATH_MEANING, PATH_PATTERN, checked_path
+from tallystick.contract.sql_names import NAME_PATTERN, TABLE_PATTERN
 from tallystick.text.money import is_known_currency
 
 PATTERNS = {
     r"^[a-z][a-z0-9_]{0,62}$": "a name in lower case letters, digits and _, beginning with a letter",
     r"^[a-zA-Z0-9._-]{1,249}$": "a Kafka topic name: letters, digits, '.', '_' and '-'",
-    r"^[a-z_][a-z0-9_]{0,62}$": "a column name in lower case letters, digits and _",
+    NAME_PATTERN: 'a column name in lower case letters, digits and _, or any other in double quotes, as in "orderId"',
     PATH_PATTERN: PATH_MEANING,
-    r"^[a-z_][a-z0-9_]*\.[a-z_][a-z0-9_]*$": "schema.table, such as ledger.posting",
+    TABLE_PATTERN: "schema.table, such as ledger.posting; a name with other characters in double quotes",
     r"^[a-zA-Z0-9._-]{1,250}$": "a DAG's id: letters, digits, '.', '_' and '-'",
     r"^[A-Za-z0-9_.@+-][A-Za-z0-9_.@+ -]{0,249}$": "a user's name: letters, digits, '.', '_', '@', '+', '-' and spaces",
     r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$": "a Python module, such as my_package.suites",

@@ -20,6 +20,7 @@ from tallystick.contract.field_types import (
     TableName,
     TopicName,
 )
+from tallystick.contract.sql_names import bare, parts_of
 
 
 class LedgerColumns(ContractPart):
@@ -58,8 +59,8 @@ class LedgerColumns(ContractPart):
         return {name: one.constant for name, one in stated.items() if isinstance(one, Constant)}
 
     def named(self, roles: Iterable[str]) -> tuple[str, ...]:
-        """Return the columns for these of the fields above, without constants."""
-        return tuple(one for role in roles if isinstance(one := getattr(self, role), str))
+        """Return the columns for these of the fields above, as a schema knows them, without constants."""
+        return tuple(bare(one) for role in roles if isinstance(one := getattr(self, role), str))
 
     @model_validator(mode="after")
     def _receipt_complete(self) -> Self:
@@ -84,8 +85,9 @@ class LedgerSection(ContractPart):
     standby, as far as it has replayed; its primary is asked how far a window reaches, and needs no right to the table.
     Without it a standby is refused."""
     table: Annotated[TableName, Field(validate_default=True)] = ""
-    """schema.table. Not for kind topic. In SQLite main.table, of parquet the folder schema/table, of iceberg
-    namespace.table; kind postgres refuses a view, which has no transaction ids, when the cut is made."""
+    """schema.table. Of kind jdbc and iceberg also catalog.schema.table. Not for kind topic. In SQLite main.table, of
+    parquet the folder schema/table, of iceberg namespace.table; kind postgres refuses a view, which has no transaction
+    ids, when the cut is made."""
     order_by: ColumnName | None = None
     """jdbc only: the column that grows, an integer or a timestamp that each row gets once; in UTC where it has no
     zone."""
@@ -168,6 +170,14 @@ class LedgerSection(ContractPart):
         for name in _FIELDS_OF_TABLES if self.kind == "topic" else _FIELDS_OF_INPUTS:
             if getattr(self, name) != type(self).model_fields[name].default:
                 raise ValueError(f"expected no {name} with kind {self.kind}")
+        return self
+
+    @model_validator(mode="after")
+    def _three_parts_fit(self) -> Self:
+        if len(parts_of(self.table)) > 2 and self.kind not in ("jdbc", "iceberg"):
+            raise ValueError(
+                f"expected schema.table with kind {self.kind}: only jdbc and iceberg have a name before it"
+            )
         return self
 
     @model_validator(mode="after")

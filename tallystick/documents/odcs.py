@@ -14,6 +14,7 @@ from tallystick.contract.contract import Contract
 from tallystick.contract.event import EventFields
 from tallystick.contract.field_path import document_of, path_of
 from tallystick.contract.ledger import LedgerColumns
+from tallystick.contract.sql_names import bare, spelled
 from tallystick.model.errors import TallystickError
 from tallystick.proposal.fields import ROLE_NAMES, ROLES
 
@@ -66,7 +67,7 @@ def _table(contract: Contract) -> dict[str, Any]:
     columns = contract.ledger.columns
     names = _named(columns)
     major = contract.ledger.amount_unit == "major"
-    key = {"name": columns.row_id, "logicalType": "string", "primaryKey": True, "required": True}
+    key = {"name": bare(columns.row_id), "logicalType": "string", "primaryKey": True, "required": True}
     return {
         "name": contract.ledger.table,
         "physicalType": "table",
@@ -78,7 +79,8 @@ def _table(contract: Contract) -> dict[str, Any]:
 
 def _named(part: EventFields | LedgerColumns) -> dict[str, str]:
     """Return the name for each role; a constant has none, and stands in no record and no row."""
-    return {role: name for role in ROLES if isinstance(name := getattr(part, role), str)}
+    columns = isinstance(part, LedgerColumns)
+    return {role: bare(name) if columns else name for role in ROLES if isinstance(name := getattr(part, role), str)}
 
 
 def _properties(names: Mapping[str, str], *, amount_type: str) -> list[dict[str, Any]]:
@@ -172,7 +174,8 @@ def _first_contract(
         "ledger": {
             "connection": ledger,
             "table": _name_of(table),
-            "columns": {"row_id": row_id} | {role: pair[1] for role, pair in paired.items()},
+            "columns": {"row_id": spelled(bare(str(row_id)))}
+            | {role: spelled(bare(str(pair[1]))) for role, pair in paired.items()},
         },
     }
 

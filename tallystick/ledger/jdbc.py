@@ -52,6 +52,7 @@ from tallystick.contract.equality import Compared, row_money
 from tallystick.contract.field_types import Constant
 from tallystick.contract.ledger import LedgerSection
 from tallystick.contract.sql_condition import EXPECTED, for_pgjdbc, why_no_condition
+from tallystick.contract.sql_names import bare, parts_of
 from tallystick.ledger.earlier_rows import ReadSlice, find_read_slice
 from tallystick.ledger.innodb import read_innodb_holder, read_innodb_snapshot, refuse_other_than_row_start
 from tallystick.ledger.jdbc_connection import MYSQL_FAMILY, JdbcSettings
@@ -183,7 +184,7 @@ class JdbcLedger:
         self._require_order()
         self._require_exact_amount()
         if self.ledger.by_innodb:
-            schema, name = self.ledger.table.split(".")
+            schema, name = self._place
             refuse_other_than_row_start(self.connection, schema=schema, name=name, column=self._order.name)
         if columns.written_at is not None and not self._has_zone(self._column(columns.written_at)):
             raise LedgerRefused(
@@ -391,17 +392,24 @@ class JdbcLedger:
 
     @cached_property
     def _table(self) -> Table:
-        schema, name = self.ledger.table.split(".")
+        schema, name = self._place
         try:
             return Table(name, MetaData(), schema=schema, autoload_with=self.connection, resolve_fks=False)
         except NoSuchTableError:
             raise LedgerRefused(f"{self._name}: no such table, or this user may not see it") from None
 
     @property
+    def _place(self) -> tuple[str, str]:
+        """Return the schema, with its catalog before it if one is named, and the table's own name."""
+        *outside, name = parts_of(self.ledger.table)
+        return ".".join(outside), name
+
+    @property
     def _name(self) -> str:
         return f"ledger table {self.ledger.table}"
 
-    def _column(self, name: str) -> Column[Any]:
+    def _column(self, spelled: str) -> Column[Any]:
+        name = bare(spelled)
         if name not in self._table.c:
             raise LedgerRefused(f"{self._name}: has no column {name}; it has {', '.join(self._table.c.keys())}")
         return self._table.c[name]
@@ -467,7 +475,8 @@ class JdbcLedger:
                 "amount_unit: major; expected a decimal or an integer: floating point holds no exact money"
             )
 
-    def _is_unique(self, column: str) -> bool:
+    def _is_unique(self, spelled: str) -> bool:
+        column = bare(spelled)
         there, schema = inspect(self.connection), self._table.schema
         indexes = there.get_indexes(self._table.name, schema)
         unique: tuple[Sequence[str | None], ...] = (
@@ -483,7 +492,7 @@ class JdbcLedger:
         """Return the column that says when a version of a row ended, of a table in MariaDB that keeps them."""
         if not getattr(self.connection.dialect, "is_mariadb", False):
             return ()
-        schema, name = self.ledger.table.split(".")
+        schema, name = self._place
         return tuple(self.connection.scalars(_ROW_END, {"schema": schema, "name": name}))
 
     def _is_view(self) -> bool:

@@ -22,6 +22,7 @@ import pyarrow.fs as pafs
 from tallystick.contract.equality import Compared, row_money
 from tallystick.contract.field_types import Constant
 from tallystick.contract.ledger import LedgerSection
+from tallystick.contract.sql_names import bare, parts_of
 from tallystick.ledger.protocol import (
     HorizonHolder,
     LedgerDescription,
@@ -110,7 +111,7 @@ class ParquetLedger:
 
     @property
     def folder(self) -> str:
-        return f"{self.address.rstrip('/')}/{self.ledger.table.replace('.', '/')}"
+        return f"{self.address.rstrip('/')}/{'/'.join(parts_of(self.ledger.table))}"
 
     def describe(self) -> LedgerDescription:
         """Look at the newest file, if there is one: its columns."""
@@ -122,15 +123,16 @@ class ParquetLedger:
                 return LedgerDescription(key_is_unique=False, row_id_is_unique=False)  # still being written
             columns = self.ledger.columns
             wanted = columns.named(_COLUMNS)
-            for name in (*wanted, *([columns.written_at] if columns.written_at else [])):
+            written_at = bare(columns.written_at or "")
+            for name in (*wanted, *([written_at] if written_at else [])):
                 if name not in schema.names:
                     raise LedgerRefused(
                         f"ledger file {newest.path}: has no column {name}; it has {', '.join(schema.names)}"
                     )
-            if columns.written_at and getattr(schema.field(columns.written_at).type, "tz", None) is None:
+            if written_at and getattr(schema.field(written_at).type, "tz", None) is None:
                 raise LedgerRefused(
-                    f"ledger file {newest.path}: column {columns.written_at}, which the contract names written_at: got "
-                    f"{schema.field(columns.written_at).type}; expected a timestamp with its zone"
+                    f"ledger file {newest.path}: column {written_at}, which the contract names written_at: got "
+                    f"{schema.field(written_at).type}; expected a timestamp with its zone"
                 )
         return LedgerDescription(key_is_unique=False, row_id_is_unique=False)
 
@@ -209,7 +211,7 @@ class ParquetLedger:
         older = [listed[path] for path in known_files(self._before(ledger_slice)) if path in listed]
         if not own or not older:
             return ()
-        key = self.ledger.columns.match_key
+        key = bare(self.ledger.columns.match_key)
         inside = pc.unique(self._dataset(own).to_table(columns=[key]).column(key))
         scanner = self._dataset(older).scanner(columns=[key], filter=pc.field(key).isin(inside))
         seen = {_text(one) for batch in scanner.to_batches() for one in batch.column(0).to_pylist()}
@@ -222,7 +224,7 @@ class ParquetLedger:
         there = [listed[file.path] for file in written if file.path in listed]
         if not there:
             return ()
-        keys = self._dataset(there).to_table(columns=[self.ledger.columns.match_key]).column(0)
+        keys = self._dataset(there).to_table(columns=[bare(self.ledger.columns.match_key)]).column(0)
         return tuple(sorted({_text(one) for one in keys.to_pylist() if one is not None}))
 
     def held_snapshot(self) -> AbstractContextManager[None]:
@@ -272,7 +274,7 @@ class ParquetLedger:
                 dataset = self._dataset([file])
             except pa.ArrowInvalid:
                 continue  # still being written, or no Parquet; the scan of its cut says so
-            kind = dataset.schema.field(self.ledger.columns.match_key).type
+            kind = dataset.schema.field(bare(self.ledger.columns.match_key)).type
             key = columns["match_key"] if pa.types.is_string(kind) else columns["match_key"].cast(pa.string())
             table = dataset.to_table(columns=columns, filter=key.isin(pa.array(sorted(match_keys), pa.string())))
             yield file, table.to_pylist()
@@ -309,4 +311,4 @@ def _text(value: Any) -> str:
 
 def _source(column: str | Constant) -> pc.Expression:
     """Return a column, or the constant in its place."""
-    return pc.field(column) if isinstance(column, str) else pc.scalar(column.constant)
+    return pc.field(bare(column)) if isinstance(column, str) else pc.scalar(column.constant)

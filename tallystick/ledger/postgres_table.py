@@ -7,6 +7,7 @@ from psycopg import adapters
 from psycopg.rows import class_row
 
 from tallystick.contract.ledger import LedgerSection
+from tallystick.contract.sql_names import bare
 from tallystick.ledger import postgres_sql
 from tallystick.ledger.protocol import (
     LedgerRefused,
@@ -78,7 +79,7 @@ def describe_table(connection: psycopg.Connection, ledger: LedgerSection) -> Led
     """Look the table up. Raises LedgerRefused unless it is a base table with the contract's columns, on a primary
     server or on a standby whose primary is asked too, of which this role sees every row.
     """
-    named = {"table": ledger.table, "key": ledger.columns.match_key, "row_id": ledger.columns.row_id}
+    named = {"table": ledger.table, "key": bare(ledger.columns.match_key), "row_id": bare(ledger.columns.row_id)}
     with connection.cursor(row_factory=class_row(LedgerTable)) as cursor:
         table = cursor.execute(_DESCRIBE, named).fetchone()
     if table is None:

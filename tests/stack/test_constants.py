@@ -133,3 +133,36 @@ def test_inputs_that_say_no_currency_are_of_the_stated_one(new_books: NewBooks) 
         run = books.next_run()
         assert found(run) == breaks(("currency_mismatch", "b"), ("missing_in_topic_never_produced", "lost"))
         assert run.result.figures.matched_rows == 1
+
+
+QUOTED = {"row_id": '"rowId"', "match_key": '"Event-Id"', "amount_minor": '"amount.minor"', "written_at": '"writtenAt"'}
+
+
+@pytest.mark.parametrize("kind", [{}, {"kind": "jdbc", "order_by": '"rowId"', "overlap": 0}], ids=["postgres", "jdbc"])
+def test_a_table_and_columns_in_quotes_are_read_by_their_own_names(new_books: NewBooks, kind: dict[str, Any]) -> None:
+    table = '"Shop of ours"."Order.Rows"'
+    ledger = {
+        **kind,
+        "table": table,
+        "where": "\"Side\" = 'in'",
+        "columns": STATED | {"transaction_key": '"Event-Id"'} | QUOTED,
+    }
+    with new_books(direction="topic_to_ledger", event=STATED, ledger=ledger) as books:
+        books.ledger.execute('CREATE SCHEMA "Shop of ours"')
+        books.ledger.execute(
+            f'CREATE TABLE {table} ("rowId" bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "Event-Id" uuid, '
+            '"amount.minor" bigint, "Side" text, "writtenAt" timestamptz DEFAULT now())'
+        )
+        try:
+            books.take_cut()
+            StatedBooks(books, books.post).produce(*payments("a", "lost"))
+            for one in payments("a", "invented"):
+                books.ledger.execute(
+                    f'INSERT INTO {table} ("Event-Id", "amount.minor", "Side") VALUES (%s, %s, %s)',
+                    [one.event_id, one.amount_minor, "in"],
+                )
+            run = books.next_run()
+        finally:
+            books.ledger.execute('DROP SCHEMA "Shop of ours" CASCADE')
+        assert found(run) == breaks(("missing_in_ledger", "lost"), ("phantom_in_ledger", "invented"))
+        assert (run.result.figures.matched_rows, doubts(run)) == (1, [])

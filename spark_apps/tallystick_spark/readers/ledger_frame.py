@@ -16,6 +16,7 @@ from tallystick.connections.connections import Connections
 from tallystick.contract.equality import LONG_MAX, LONG_MIN, NO_MONEY, TEXT_LENGTH_MAX
 from tallystick.contract.field_types import Constant
 from tallystick.contract.sql_condition import for_pgjdbc
+from tallystick.contract.sql_names import bare
 from tallystick.ledger import postgres_sql
 from tallystick.ledger.iceberg.iceberg_ledger import IcebergLedger
 from tallystick.ledger.jdbc import JdbcLedger
@@ -139,14 +140,14 @@ def _read_parquet(spark: SparkSession, ledger: ParquetLedger, ledger_slice: Ledg
     if not files:
         return as_ledger_rows(spark.createDataFrame([], ", ".join(f"{name} string" for name in _TEXTS)))
     named = [_source(getattr(columns, name)).alias(name) for name in _TEXTS]
-    written = [F.col(columns.written_at).alias("written_at")] if columns.written_at else []
+    written = [_source(columns.written_at).alias("written_at")] if columns.written_at else []
     reader = spark.read.option("recursiveFileLookup", "true")  # a folder named day=7 gives its rows no column
     return as_ledger_rows(reader.parquet(*map(without_glob, files)).select(*named, *written))
 
 
 def _source(column: str | Constant) -> Column:
     """Return a column, or the constant in its place."""
-    return F.col(f"`{column}`") if isinstance(column, str) else F.lit(column.constant)
+    return F.col(f"`{bare(column)}`") if isinstance(column, str) else F.lit(column.constant)
 
 
 def _read_iceberg(spark: SparkSession, ledger: IcebergLedger, ledger_slice: LedgerSlice) -> DataFrame:
@@ -156,7 +157,7 @@ def _read_iceberg(spark: SparkSession, ledger: IcebergLedger, ledger_slice: Ledg
     """
     ids, columns = ledger.appended_range(ledger_slice), ledger.ledger.columns
     named = [_source(getattr(columns, name)).alias(name) for name in _TEXTS]
-    written = [F.col(f"`{columns.written_at}`").alias("written_at")] if columns.written_at else []
+    written = [_source(columns.written_at).alias("written_at")] if columns.written_at else []
     if ids is None:
         return as_ledger_rows(spark.createDataFrame([], ", ".join(f"{name} string" for name in _TEXTS)))
     for name, value in _PATHS_ALONE.items():

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from tallystick.contract.equality import row_money
 from tallystick.contract.ledger import LedgerSection
+from tallystick.contract.sql_names import bare, parts_of
 from tallystick.host.extras import require
 from tallystick.ledger.iceberg.catalog import catalog_properties, failures
 from tallystick.ledger.iceberg.history import (
@@ -61,7 +62,9 @@ def open_iceberg_ledger(
     with failures(ledger.table):
         properties = catalog_properties(address)
         catalog = load_catalog(properties.pop("name", "default"), **properties)
-        return IcebergLedger(table=catalog.load_table(ledger.table), ledger=ledger, stored_slices=stored_slices)
+        return IcebergLedger(
+            table=catalog.load_table(parts_of(ledger.table)), ledger=ledger, stored_slices=stored_slices
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,22 +87,23 @@ class IcebergLedger:
             )
         types = {field.name: field.field_type for field in table.schema().fields}
         wanted = columns.named(COLUMNS)
-        for name in (*wanted, *([columns.written_at] if columns.written_at else [])):
+        written_at = bare(columns.written_at or "")
+        for name in (*wanted, *([written_at] if written_at else [])):
             if name not in types:
                 raise LedgerRefused(
                     f"ledger table {self.ledger.table}: has no column {name}; it has {', '.join(types)}"
                 )
-        amount = columns.amount_minor
-        if isinstance(amount, str) and isinstance(types[amount], FloatType | DoubleType):
+        amount = next(iter(columns.named(["amount_minor"])), None)
+        if amount and isinstance(types[amount], FloatType | DoubleType):
             raise LedgerRefused(
                 f"ledger table {self.ledger.table}: column {amount}, which the contract names "
                 f"amount_minor: got {types[amount]}; expected an integer or a decimal, since floating "
                 "point does not hold money"
             )
-        if columns.written_at and not isinstance(types[columns.written_at], TimestamptzType):
+        if written_at and not isinstance(types[written_at], TimestamptzType):
             raise LedgerRefused(
-                f"ledger table {self.ledger.table}: column {columns.written_at}, which the contract names written_at: "
-                f"got {types[columns.written_at]}; expected timestamptz"
+                f"ledger table {self.ledger.table}: column {written_at}, which the contract names written_at: "
+                f"got {types[written_at]}; expected timestamptz"
             )
         return LedgerDescription(key_is_unique=False, row_id_is_unique=False)
 
@@ -253,7 +257,7 @@ class IcebergLedger:
         from pyiceberg.expressions import In
         from pyiceberg.expressions.literals import literal
 
-        name = self.ledger.columns.match_key
+        name = bare(self.ledger.columns.match_key)
         kind = table.schema().find_field(name).field_type
         fitting = []
         for key in match_keys:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from tallystick.contract.equality import Compared
 from tallystick.contract.field_types import Constant
 from tallystick.contract.ledger import LedgerSection
+from tallystick.contract.sql_names import bare
 from tallystick.ledger.iceberg.history import appends, begins_the_table, lineage_of, position_of
 
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ class RowsOfTable:
         return {"selected_fields": names} | ({} if self.wanted is None else {"row_filter": self.wanted})
 
     def _counted(self, scan: Any) -> Counter[CountedRow]:
-        sources = [getattr(self.ledger.columns, name) for name in self.columns]
+        said = [getattr(self.ledger.columns, name) for name in self.columns]
+        sources = [bare(one) if isinstance(one, str) else one for one in said]
         rows: Counter[CountedRow] = Counter()
         for batch in scan.to_arrow_batch_reader():
             picked = batch.filter(self._is_one_of_only(batch.column(sources[0])))

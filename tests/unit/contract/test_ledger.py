@@ -23,6 +23,11 @@ class TestFields(FieldCases):
             'ledger.columns.currency.constant: got "eur"; expected an',
         ),
         ({"ledger__columns__amount_minor": {"constant": "1"}}, 'ledger.columns.amount_minor.constant: got "1"; expect'),
+        (
+            {"ledger__table": "a.b.c"},
+            "; expected schema.table with kind postgres: only jdbc and iceberg have a name before it",
+        ),
+        ({"ledger__table": 'shop."Or`ders"'}, 'ledger.table: got "shop.'),
         ({"ledger__columns__leg": {"header": "id"}}, 'ledger.columns.leg: got {"header": "id"}; expected a name, or a'),
         ({"ledger__where": ""}, 'ledger.where: got ""; expected some text'),
         ({"ledger__slice_by": "ctid"}, "ledger.slice_by: got \"ctid\"; expected 'xmin' or 'written_xid'"),
@@ -128,6 +133,8 @@ class TestFields(FieldCases):
     )
 
     read = (
+        {"ledger__table": 'shop."Order Rows"', "ledger__columns": {"match_key": '"eventId"', "row_id": '"user"'}},
+        {"ledger": {"connection": "l", **BY_COLUMN, "table": 'main.shop."Orders"'}},
         {"ledger__slice_by": "written_xid"},
         {"ledger__primary_connection": "ledger_primary"},
         {"ledger": {**WITH_RECEIPT}},
