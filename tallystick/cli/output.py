@@ -69,7 +69,8 @@ def print_proposal(proposal: Proposal) -> None:
     """Print which key pairs with which column and why, and what is missing, on stderr."""
     table = Rows("field", "event", "ledger", "why")
     for pairing in proposal.pairings:
-        table.add_row(pairing.role, pairing.key, pairing.column, pairing.why)
+        said = (pairing.constant, pairing.constant) if pairing.constant else (pairing.key, pairing.column)
+        table.add_row(pairing.role, *said, pairing.why)
     if proposal.pairings:
         _print_rows(table)
     errors = console(stderr=True)

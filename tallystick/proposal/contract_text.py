@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from tallystick.contract.sql_names import spelled
 from tallystick.proposal.catalogue_choices import Choice
 from tallystick.proposal.fields import Proposal
 from tallystick.proposal.samples import ColumnKind, TableSample, TopicSample
@@ -31,6 +32,7 @@ def contract_text(
         keep_trailing_newline=True,
     )
     environment.filters["as_yaml"] = _as_yaml
+    environment.filters["as_column"] = lambda name: _as_yaml(spelled(name))
     return environment.get_template("contract.yaml.jinja2").render(
         proposal=proposal,
         table=table,
@@ -57,7 +59,10 @@ def _why(choice: Choice) -> str:
 
 def _legs(proposal: Proposal, topics: Sequence[TopicSample]) -> dict[str, str]:
     """Each topic by the word that its events have for a leg; every event of a sample has the same one."""
-    (key,) = [pairing.key for pairing in proposal.pairings if pairing.role == "leg"]
+    (leg,) = [pairing for pairing in proposal.pairings if pairing.role == "leg"]
+    if leg.constant:
+        return {leg.constant: topics[0].topic}
+    key = leg.key
     return {str(next(event[key] for event in topic.events if key in event)): topic.topic for topic in topics}
 
 

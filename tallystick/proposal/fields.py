@@ -10,7 +10,7 @@ One file, since names are asked only for what no value has paired.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
@@ -18,8 +18,8 @@ from uuid import UUID
 
 from tallystick.contract.event import EventFields
 from tallystick.contract.field_path import PATH_PATTERN, names_of
-from tallystick.contract.field_types import PATTERNS
 from tallystick.contract.ledger import LedgerColumns
+from tallystick.contract.sql_names import NAME_PATTERN, spelled
 from tallystick.model.direction import Direction
 from tallystick.proposal.catalogue_choices import (
     Choice,
@@ -47,19 +47,22 @@ ROLE_NAMES = {
 }
 """Names that speak of a role, of a payload's key or a column, in snake case."""
 _PATH = re.compile(PATH_PATTERN)
-_COLUMN = next(re.compile(pattern) for pattern, meaning in PATTERNS.items() if meaning.startswith("a column name"))
 
 Unit = Literal["minor", "major"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pairing:
-    """One field of a contract: the payload's key or path of keys, the table's column, and what that rests on."""
+    """One field of a contract: the payload's key or path of keys, the table's column, and what that rests on.
+
+    constant: what all events and rows have alike, in place of both.
+    """
 
     role: str
     key: str
     column: str
     why: str
+    constant: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,16 +90,21 @@ class _Pair:
     row: Row
 
 
-def propose(topics: Sequence[TopicSample], table: TableSample, *, direction: Direction | None) -> Proposal:
-    """Propose the fields of a contract on these topics and this table. direction: None proposes that too."""
+def propose(
+    topics: Sequence[TopicSample], table: TableSample, *, direction: Direction | None, currency: str | None = None
+) -> Proposal:
+    """Propose the fields of a contract on these topics and this table. direction: None proposes that too.
+
+    currency: of all events and rows, where they do not say it.
+    """
     events = [event for topic in topics for event in topic.events]
     keys = _keys_of(events)
-    columns = [column for column in table.columns if _COLUMN.match(column.name)]
+    columns = [column for column in table.columns if _can_be_named(column)]
     match = _match_key(events, keys, columns, table)
     pairs = _pairs(events, match, table) if match else []
     where = _where(pairs, columns, match)
     if where:
-        pairs = [pair for pair in pairs if f"{where[0]} = '{pair.row[where[0]]}'" == where[1].value]
+        pairs = [pair for pair in pairs if _is_word(where[0], str(pair.row[where[0]])) == where[1].value]
     found: dict[str, Pairing] = {"match_key": match} if match else {}
     if match:
         for role in ROLES[1:]:
@@ -104,6 +112,8 @@ def propose(topics: Sequence[TopicSample], table: TableSample, *, direction: Dir
             if pairing:
                 found[role] = pairing
         found.setdefault("transaction_key", _own_transaction(match))
+        for stated in _constants(topics, currency):
+            found.setdefault(stated.role, stated)
     event_unit, ledger_unit = _units(found.get("amount_minor"), pairs, columns, currency=found.get("currency"))
     return Proposal(
         direction=propose_direction(direction, columns),
@@ -196,8 +206,26 @@ def _where(pairs: Sequence[_Pair], columns: Sequence[Column], match: Pairing | N
             picked = Counter(_text(pair.event[match.key]) for pair in pairs if pair.row[column.name] == word)
             if picked.keys() == rows.keys() and max(picked.values()) == 1:
                 why = f"up to {max(rows.values())} rows of one {match.column}; this picks one of each"
-                return column.name, Choice(value=f"{column.name} = '{word}'", why=why)
+                return column.name, Choice(value=_is_word(column.name, word), why=why)
     return None
+
+
+def _is_word(column: str, word: str) -> str:
+    return f"{spelled(column)} = '{word}'"
+
+
+def _can_be_named(column: Column) -> bool:
+    return re.fullmatch(NAME_PATTERN, spelled(column.name)) is not None
+
+
+def _constants(topics: Sequence[TopicSample], currency: str | None) -> Iterator[Pairing]:
+    """What may be stated for all events and rows, where no key and no column says it."""
+    if len(topics) == 1:
+        leg = re.sub(r"[^a-z0-9_]", "_", topics[0].topic.rpartition(".")[2].lower())
+        leg = leg if leg[:1].isalpha() else f"leg_{leg}"
+        yield Pairing(role="leg", key="", column="", why="one topic, so one leg", constant=leg[:63])
+    if currency:
+        yield Pairing(role="currency", key="", column="", why="as you said, of all", constant=currency)
 
 
 def _pairing(
@@ -309,7 +337,7 @@ def _units(
 def _shift(pair: _Pair, amount: Pairing, currency: Pairing | None) -> int:
     """By how many decimal digits the column's number is larger; 0 where it is the same."""
     one, other = _number(pair.event.get(amount.key)), _number(pair.row[amount.column])
-    code = str(pair.event.get(currency.key, "")).upper() if currency else ""
+    code = (currency.constant or str(pair.event.get(currency.key, "")).upper()) if currency else ""
     digits = minor_unit_digits(code) if is_known_currency(code) else 2
     if one is None or other is None or one == other or not digits:
         return 0
@@ -353,7 +381,7 @@ def _missing(
 _EXPECTED = {
     "leg": "no key of the payload has one word on each topic and stands in a column too",
     "amount_minor": "no key of the payload has numbers that equal a column of whole or decimal numbers",
-    "currency": "no key of the payload has ISO 4217 codes that stand in a column too",
+    "currency": "no key of the payload has ISO 4217 codes that stand in a column too; --currency CODE says it of all",
 }
 
 
@@ -364,9 +392,9 @@ def _remarks(topics: Sequence[TopicSample], table: TableSample) -> list[str]:
         for topic in topics
         if topic.unreadable and topic.events
     ]
-    unnamed = sorted(column.name for column in table.columns if not _COLUMN.match(column.name))
+    unnamed = sorted(column.name for column in table.columns if not _can_be_named(column))
     if unnamed:
-        remarks.append(f"columns that a contract cannot name, since they need quotes: {', '.join(unnamed)}")
+        remarks.append(f"columns that a contract cannot name, even in quotes: {', '.join(unnamed)}")
     return remarks
 
 

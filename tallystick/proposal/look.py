@@ -19,6 +19,7 @@ from sqlalchemy.pool import StaticPool
 
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract.field_path import values_by_path
+from tallystick.contract.sql_names import parts_of
 from tallystick.kafka_log.committed_records import committed_in
 from tallystick.kafka_log.fetch import BrokerUnreachable, OffsetNotInLog, fetcher, open_admin
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
@@ -79,9 +80,9 @@ def look_at_table(text: str, table: str, *, kind: str) -> Iterator[TableSample]:
     Raises LedgerRefused, LedgerUnreachable, LedgerTooOld, LedgerReadCancelled, ConnectionNotGiven.
     """
     with _connection(text, kind=kind) as connection:
-        schema, _, name = table.partition(".")
+        *outside, name = parts_of(table)
         try:
-            found = Table(name, MetaData(), schema=schema, autoload_with=connection)
+            found = Table(name, MetaData(), schema=".".join(outside), autoload_with=connection)
         except NoSuchTableError:
             raise LedgerRefused(f"ledger table {table}: no such table, or this role may not see its schema") from None
         try:

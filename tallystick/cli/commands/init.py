@@ -14,6 +14,7 @@ from tallystick.contract.field_types import PATTERNS
 from tallystick.model.direction import Direction
 from tallystick.model.errors import TallystickError
 from tallystick.model.verdict import ExitCode
+from tallystick.text.money import is_known_currency
 
 
 class LedgerKind(StrEnum):
@@ -49,6 +50,9 @@ def write_first_contract(
     direction: Annotated[
         WrittenFirst | None, typer.Option(help="Which side is written first. Default: as the table's columns suggest.")
     ] = None,
+    currency: Annotated[
+        str | None, typer.Option(metavar="CODE", help="Of all events and rows, where they do not say it: EUR.")
+    ] = None,
     folder: Annotated[Path, typer.Option(metavar="DIR", help="Where to write the file.")] = Path(),
 ) -> None:
     """Write a first contract, from what stands in a topic and in a table.
@@ -67,11 +71,11 @@ def write_first_contract(
     from tallystick.proposal.look import look_at_table, look_at_topics
 
     path = folder / f"{name}.yaml"
-    _refuse(name, table, path)
+    _refuse(name, table, path, currency)
     settings, address = kafka_from_environment(kafka), connection_text(ledger)
     samples = look_at_topics(settings, tuple(dict.fromkeys(topics)))
     with look_at_table(address, table, kind=kind) as looked_at:
-        proposal = propose(samples, looked_at, direction=Direction(direction) if direction else None)
+        proposal = propose(samples, looked_at, direction=Direction(direction) if direction else None, currency=currency)
     print_proposal(proposal)
     if proposal.missing:
         raise typer.Exit(ExitCode.REFUSED)
@@ -85,7 +89,7 @@ def write_first_contract(
     typer.echo(f"{path}: written; read it, then `tallystick contract check {path}` and `tallystick run {path}`")
 
 
-def _refuse(name: str, table: str, path: Path) -> None:
+def _refuse(name: str, table: str, path: Path, currency: str | None) -> None:
     """Refuse what no contract can say. Raises ContractNotProposed."""
     name_pattern, table_pattern = (
         next((pattern, meaning) for pattern, meaning in PATTERNS.items() if meaning.startswith(begins))
@@ -94,5 +98,7 @@ def _refuse(name: str, table: str, path: Path) -> None:
     for what, said, (pattern, meaning) in (("NAME", name, name_pattern), ("--table", table, table_pattern)):
         if not re.match(pattern, said):
             raise ContractNotProposed(f"{what}: got {said!r}; expected {meaning}")
+    if currency is not None and not is_known_currency(currency):
+        raise ContractNotProposed(f"--currency: got {currency!r}; expected an ISO 4217 code, such as EUR")
     if path.exists():
         raise ContractNotProposed(f"{path}: is there already; expected another NAME, or the file out of the way")

@@ -275,10 +275,29 @@ def test_any_path_comes_back_from_yaml_as_it_is(tmp_path: Path, path: str) -> No
     assert contract_written(tmp_path, proposal, topics, table).event.match_key == path
 
 
-def test_columns_that_need_quotes_are_remarked() -> None:
-    columns = (*COLUMNS, Column(name="bookedBy", kind=TEXT))
-    proposal = propose([topic()], table_of(columns=columns), direction=None)
-    assert proposal.remarks == ("columns that a contract cannot name, since they need quotes: bookedBy",)
+def test_columns_that_need_quotes_are_proposed_in_quotes_and_others_are_remarked(tmp_path: Path) -> None:
+    spoken = {"booking_id": "bookingId", "source_event": "Source Event", "ccy": "ccy%"}
+    columns = [replace(column, name=spoken.get(column.name, column.name)) for column in COLUMNS]
+    rows = [{spoken.get(name, name): value for name, value in row.items()} for row in ROWS]
+    table, topics = table_of(rows, columns=columns), [topic()]
+    proposal = propose(topics, table, direction=None, currency="EUR")
+    assert proposal.remarks == ("columns that a contract cannot name, even in quotes: ccy%",)
+    contract = contract_written(tmp_path, proposal, topics, table)
+    assert (contract.ledger.columns.row_id, contract.ledger.columns.match_key) == ('"bookingId"', '"Source Event"')
+
+
+def test_a_leg_of_one_topic_and_a_currency_that_is_said_are_stated_for_all(tmp_path: Path) -> None:
+    gone = ("type", "leg", "currency", "ccy")
+    events = [{name: value for name, value in event.items() if name not in gone} for event in EVENTS]
+    rows = [{name: value for name, value in row.items() if name not in gone} for row in ROWS]
+    table, topics = table_of(rows, columns=[one for one in COLUMNS if one.name not in gone]), [topic(events)]
+    assert propose(topics, table, direction=None).missing == (
+        "currency: no key of the payload has ISO 4217 codes that stand in a column too; --currency CODE says it of "
+        "all; expected one in both sides",
+    )
+    contract = contract_written(tmp_path, propose(topics, table, direction=None, currency="JPY"), topics, table)
+    assert contract.legs == {"orders": "shop.orders"}
+    assert contract.event.constants == contract.ledger.columns.constants == {"leg": "orders", "currency": "JPY"}
 
 
 def contract_written(folder: Path, proposal: Proposal, topics: Sequence[TopicSample], table: TableSample) -> Contract:
