@@ -53,9 +53,9 @@ lab-secured: setup ## Score such a round behind each of these doors, and judge a
 		$(BIN)/python -m lab.rounds.main --seeds $(or $(SEED),1) --security $$security --folder build/lab-$$security || exit 1; \
 	done
 
-lab-formats: setup registry-setup ## Score such a round with events in each of these formats (SEED=1)
+lab-formats: setup registry-setup ## Score such a round with events in each of these formats, its last window by DAGs (SEED=1)
 	for format in avro protobuf json_schema debezium; do \
-		$(BIN)/python -m lab.rounds.main --seeds $(or $(SEED),1) --format $$format --folder build/lab-$$format || exit 1; \
+		$(BIN)/python -m lab.rounds.main --seeds $(or $(SEED),1) --format $$format --dag --folder build/lab-$$format || exit 1; \
 	done
 
 lab-long: setup ## Score twenty such rounds (SEEDS=1-20)

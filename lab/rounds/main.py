@@ -3,7 +3,7 @@
     python -m lab.rounds.main
     python -m lab.rounds.main --seeds 1-20
     python -m lab.rounds.main --security scram
-    python -m lab.rounds.main --format avro
+    python -m lab.rounds.main --format avro --dag
 
 One stack for all seeds, and after it one of three brokers for the seeds that draw a fault which needs them. Prints the
 score and stores it as build/lab.json; exits 1 when anything differs from the truth.
@@ -13,7 +13,8 @@ With a security the reconciler comes in by a door of its own (lab/doors): accoun
 book, and shows it only to whom it may (lab/rounds/fronted_book.py).
 
 With a format the services write all events in it, beside a schema registry where it needs one. The score must be the
-same, without the faults of a repair: none is made there.
+same, without the faults of a repair: none is made there. With --dag the last window on one broker is judged by the
+contracts' DAGs, in an Airflow of its own; without, by the command line as all others.
 """
 
 import argparse
@@ -58,6 +59,7 @@ def main() -> None:
         default=EventFormat.JSON,
         help="how the services write events",
     )
+    parser.add_argument("--dag", action="store_true", help="have Airflow judge the last window of each contract")
     options = parser.parse_args()
     folder: Path = options.folder.resolve()
     run = LongRun()
@@ -73,7 +75,7 @@ def main() -> None:
 
     def store() -> None:
         figures = figures_of(rounds, asked=options.seeds, seconds=run.seconds, security=options.security)
-        figures["format"] = str(options.format)
+        figures |= {"format": str(options.format), "last_window_by_dag": options.dag}
         behind = {name: value for each in fronted for name, value in asdict(each).items()}
         figures |= {"behind_fab": behind} if fronted else {}
         figures["differs"] += [claim for each in fronted for claim in each.differs]
@@ -88,7 +90,7 @@ def main() -> None:
         CommandLine(addresses=stack, folder=folder / "stack", door=door).migrate_store()
         run.say("broker and databases are up")
         for seed in options.seeds:
-            keep(run_round(stack, seed, folder / "rounds" / str(seed), run.say))
+            keep(run_round(stack, seed, folder / "rounds" / str(seed), run.say, by_dag=options.dag))
         if door is not None:
             fronted.append(judge_in_front(stack, folder / "rounds" / "fronted", run.say))
             store()

@@ -43,6 +43,7 @@ from lab.faults.stranger_book import STRANGER_FAULTS
 from lab.product.command_line import CommandFailed, CommandLine
 from lab.rounds.begun_book import BEGUN_FAULTS
 from lab.rounds.delivery_mode_round import Round, prepare, run_traffic
+from lab.rounds.judged_by_dag import judge_by_dag
 from lab.rounds.round_contracts import (
     SWITCHED_LEDGER,
     faulty,
@@ -154,9 +155,14 @@ def draw_cluster_faults(seed: int) -> Drawn:
     return Drawn(log_faults=_due(CLUSTER_FAULTS, seed + 3))
 
 
-def run_round(stack: LabStack, seed: int, folder: Path, say: Say = lambda _: None) -> RoundResult:
-    """Plant, judge and score one round in namespaces of its own. Writes truth.json into the folder."""
-    return _run(MixedRound(stack, seed, folder, say, draw_faults(seed)))
+def run_round(
+    stack: LabStack, seed: int, folder: Path, say: Say = lambda _: None, *, by_dag: bool = False
+) -> RoundResult:
+    """Plant, judge and score one round in namespaces of its own. Writes truth.json into the folder.
+
+    by_dag: the last window is judged in Airflow.
+    """
+    return _run(MixedRound(stack, seed, folder, say, draw_faults(seed), by_dag))
 
 
 def run_cluster_round(stack: LabStack, seed: int, folder: Path, say: Say = lambda _: None) -> RoundResult:
@@ -200,6 +206,7 @@ class MixedRound:
     folder: Path
     say: Say
     drawn: Drawn
+    by_dag: bool = False
     planted: list[PlantedFault] = field(default_factory=list)
     later: list[tuple[str, Later]] = field(default_factory=list)  # fault, its second half
     counted: list[Later] = field(default_factory=list)
@@ -228,14 +235,17 @@ class MixedRound:
         self._judge(contracts)
         self.say("the first window is judged")
         self._second_window(clean, traffic)
-        self._judge(contracts)
+        self._judge(contracts, by_dag=self.by_dag)
         self.say("the second window is judged")
         return self._truth([path.stem for path in contracts])
 
-    def _judge(self, contracts: Sequence[Path]) -> None:
+    def _judge(self, contracts: Sequence[Path], *, by_dag: bool = False) -> None:
         """One window of each contract. Raises CommandFailed where a verdict is missing afterwards."""
         before = [self._windows(path) for path in contracts]
-        self.command_line.reconcile(contracts)
+        if by_dag:
+            judge_by_dag(self.command_line, contracts)
+        else:
+            self.command_line.reconcile(contracts)
         for path, windows in zip(contracts, before, strict=True):
             if (stored := self._windows(path)) != windows + 1:
                 tail = self.command_line.log_tail
