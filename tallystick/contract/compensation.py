@@ -5,7 +5,6 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from tallystick.contract.field_types import (
-    ColumnName,
     ContractPart,
     CronExpression,
     CurrencyCode,
@@ -14,7 +13,8 @@ from tallystick.contract.field_types import (
     Name,
     PayloadField,
     PersonName,
-    TableName,
+    PlainColumnName,
+    PlainTableName,
     is_cron,
 )
 from tallystick.contract.ledger import LedgerColumns
@@ -26,13 +26,13 @@ class LedgerPost(ContractPart):
 
     connection: Name
     """Id of the Airflow connection (type postgres) whose role may INSERT into ledger.table and into actions_table."""
-    actions_table: TableName
+    actions_table: PlainTableName
     """schema.table in the ledger's database, of ours, with action_id uuid PRIMARY KEY and plan_hash text. A row is
     written in the transaction that posts, so that an action posts once."""
-    columns: dict[ColumnName, PayloadField] = Field(min_length=1)
+    columns: dict[PlainColumnName, PayloadField] = Field(min_length=1)
     """Column to the field of the event's JSON payload that it is copied from. A row that takes another back copies them
     from that row."""
-    rows: dict[Name, tuple[dict[ColumnName, str], ...]] = Field(min_length=1)
+    rows: dict[Name, tuple[dict[PlainColumnName, str], ...]] = Field(min_length=1)
     """Leg to the rows that an event of it makes: for each, columns with their constant text, such as side: credit. As
     many take a row back. Of a leg that is not named nothing is posted."""
 
@@ -174,7 +174,7 @@ _REPAIRABLE = REPUBLISHABLE + REVERSIBLE + POSTABLE + COUNTERPOSTABLE
 
 def refuse_columns_unfit_to_post(rules: CompensationRules, columns: LedgerColumns) -> None:
     if quoted := next((one for one in columns.model_dump().values() if str(one).startswith('"')), None):
-        raise ValueError(f"expected no column in quotes, as {quoted} is: rows are posted under plain names only")
+        raise ValueError(f"expected no column in quotes, as {quoted} is: a repair writes and reads plain names only")
     takes_back = any(one in COUNTERPOSTABLE for one in rules.classes)
     if takes_back and columns.reverses is None:
         raise ValueError("expected ledger.columns.reverses with classes of rows too many: it names the row taken back")

@@ -171,6 +171,26 @@ class Contract(ContractPart):
 
     @field_validator("ledger")
     @classmethod
+    def _states_the_same(cls, ledger: LedgerSection, info: ValidationInfo) -> LedgerSection:
+        event, kafka = info.data.get("event"), info.data.get("kafka")
+        if event is None or kafka is None:
+            return ledger
+        others = ledger.columns.constants
+        if ledger.kind == "topic":
+            several_legs = len(info.data.get("legs", ())) > 1
+            others = _of_input(event, ledger, kafka.schema_registry, several_legs=several_legs).constants
+            _refuse_other_leg(ledger.event.leg, info.data.get("legs", {}))
+        if ("amount_minor" in event.constants) != ("amount_minor" in others):
+            raise ValueError(
+                "expected amount_minor {constant: 0} on both sides, or on neither: money equals no money never"
+            )
+        said, other = event.constants.get("currency"), others.get("currency")
+        if said and other and said != other:
+            raise ValueError(f"expected one currency on both sides: got {{constant: {said}}} and {{constant: {other}}}")
+        return ledger
+
+    @field_validator("ledger")
+    @classmethod
     def _registry_is_asked(cls, ledger: LedgerSection, info: ValidationInfo) -> LedgerSection:
         kafka, event = info.data.get("kafka"), info.data.get("event")
         if kafka is None or event is None:
@@ -300,6 +320,11 @@ class Contract(ContractPart):
         if event.sequence is not None:
             raise ValueError("expected none with event.sequence: a republished event would stand out of order")
         without_money = "amount_minor" in {**event.constants, **(ledger.columns.constants if ledger else {})}
+        if ledger is not None and event.constants != ledger.columns.constants:
+            raise ValueError(
+                "expected none where event and ledger.columns do not state the same constants: what is repaired would "
+                "be in the currency that one of them states, and not in its own"
+            )
         if event.places or without_money:
             raise ValueError(
                 "expected none where a field is a header, the record's key or no money: a repair writes and reads "

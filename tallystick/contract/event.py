@@ -16,6 +16,7 @@ from tallystick.contract.field_types import (
     LegField,
     PayloadField,
     Place,
+    refuse_unit_without_digits,
 )
 
 
@@ -83,6 +84,15 @@ class EventFields(ContractPart):
         others = (self.match_key, self.transaction_key, self.leg, self.amount_minor, self.currency, self.ordering_key)
         if self.sequence is not None and self.sequence in others:
             raise ValueError(f"expected a key of its own for sequence: {self.sequence!r} is named twice")
+        return self
+
+    @model_validator(mode="after")
+    def _reads_what_it_states(self) -> Self:
+        refuse_unit_without_digits(self.amount_unit, self.constants)
+        if self.format == "debezium" and not self.paths:
+            raise ValueError(
+                "expected a field of the row with format debezium: which change it is, only its value says"
+            )
         return self
 
     @model_validator(mode="after")

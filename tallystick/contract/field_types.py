@@ -1,5 +1,6 @@
 """The words and numbers that a contract is written in, each with its rule; and what all its parts have in common."""
 
+from collections.abc import Mapping
 from datetime import UTC
 from typing import Annotated, Any, Literal
 
@@ -18,22 +19,25 @@ from pydantic import (
 
 from tallystick.contract.field_path import LENGTH_MAX, PATH_MEANING, PATH_PATTERN, checked_path
 from tallystick.contract.sql_names import NAME_PATTERN, TABLE_PATTERN
-from tallystick.text.money import is_known_currency
+from tallystick.text.money import has_minor_unit, is_known_currency
 
 PATTERNS = {
     r"^[a-z][a-z0-9_]{0,62}$": "a name in lower case letters, digits and _, beginning with a letter",
     r"^[a-zA-Z0-9._-]{1,249}$": "a Kafka topic name: letters, digits, '.', '_' and '-'",
-    NAME_PATTERN: 'a column name in lower case letters, digits and _, or any other in double quotes, as in "orderId"',
+    NAME_PATTERN: "a column name in lower case letters, digits and _, or any other in double quotes inside of YAML's "
+    "own, as in '\"orderId\"'",
     PATH_PATTERN: PATH_MEANING,
     TABLE_PATTERN: "schema.table, such as ledger.posting; a name with other characters in double quotes",
     r"^[a-zA-Z0-9._-]{1,250}$": "a DAG's id: letters, digits, '.', '_' and '-'",
     r"^[A-Za-z0-9_.@+-][A-Za-z0-9_.@+ -]{0,249}$": "a user's name: letters, digits, '.', '_', '@', '+', '-' and spaces",
     r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$": "a Python module, such as my_package.suites",
     r"^[A-Za-z0-9_.-]{1,100}$": "a header's name: letters, digits, '_', '.' and '-'",
+    r"^[a-z_][a-z0-9_]{0,62}$": "a column's name in lower case letters, digits and _, without quotes",
+    r"^[a-z_][a-z0-9_]*\.[a-z_][a-z0-9_]*$": "schema.table without quotes, such as ledger.action",
 }
 """Each regular expression with its meaning, for the reference and for whoever breaks it."""
 
-_NAME, _TOPIC, _COLUMN, _PATH, _TABLE, _DAG, _PERSON, _MODULE, _HEADER = PATTERNS
+_NAME, _TOPIC, _COLUMN, _PATH, _TABLE, _DAG, _PERSON, _MODULE, _HEADER, _PLAIN_COLUMN, _PLAIN_TABLE = PATTERNS
 
 
 def _is_currency(code: str) -> str:
@@ -47,6 +51,12 @@ def is_cron(expression: str) -> bool:
     return len(expression.split()) == 5 and croniter.is_valid(expression)
 
 
+def _is_zero(amount: int) -> int:
+    if amount:
+        raise ValueError("expected 0: of money a contract states no other amount")
+    return amount
+
+
 def _is_written_out(moment: Any) -> Any:
     if isinstance(moment, int | float):
         raise ValueError("expected a time with its zone, such as 2026-01-31T00:00:00Z")
@@ -56,10 +66,12 @@ def _is_written_out(moment: Any) -> Any:
 Name = Annotated[str, Field(pattern=_NAME)]
 TopicName = Annotated[str, Field(pattern=_TOPIC)]
 ColumnName = Annotated[str, Field(pattern=_COLUMN)]
+PlainColumnName = Annotated[str, Field(pattern=_PLAIN_COLUMN)]
 PayloadField = Annotated[
     str, AfterValidator(checked_path), WithJsonSchema({"type": "string", "pattern": _PATH, "maxLength": LENGTH_MAX})
 ]
 TableName = Annotated[str, Field(pattern=_TABLE)]
+PlainTableName = Annotated[str, Field(pattern=_PLAIN_TABLE)]
 HeaderName = Annotated[str, Field(pattern=_HEADER)]
 DagId = Annotated[str, Field(pattern=_DAG)]
 PersonName = Annotated[str, Field(pattern=_PERSON)]
@@ -99,7 +111,7 @@ class LegConstant(ContractPart):
 class NoMoney(ContractPart):
     """Events and rows carry no money: each is of the amount 0."""
 
-    constant: Annotated[int, Field(strict=True, ge=0, le=0)]
+    constant: Annotated[int, Field(strict=True), AfterValidator(_is_zero)]
     """0, and no other amount."""
 
 
@@ -119,6 +131,15 @@ class KeyPlace(ContractPart):
 
 Constant = CurrencyConstant | LegConstant | NoMoney
 Place = HeaderPlace | KeyPlace
+
+
+def refuse_unit_without_digits(unit: AmountUnit, constants: Mapping[str, Any]) -> None:
+    """Raise ValueError where amounts in major units have no minor ones: there are none, or the currency has none."""
+    code = constants.get("currency")
+    if unit == "major" and "amount_minor" in constants:
+        raise ValueError("expected amount_unit minor with amount_minor {constant: 0}")
+    if unit == "major" and code and not has_minor_unit(code):
+        raise ValueError(f"expected amount_unit minor with the currency {code}: it has no minor units (ISO 4217)")
 
 
 def _spelling(value: Any) -> str:

@@ -19,6 +19,7 @@ from tallystick.contract.field_types import (
     Seconds,
     TableName,
     TopicName,
+    refuse_unit_without_digits,
 )
 from tallystick.contract.sql_names import bare, parts_of
 
@@ -170,6 +171,12 @@ class LedgerSection(ContractPart):
         for name in _FIELDS_OF_TABLES if self.kind == "topic" else _FIELDS_OF_INPUTS:
             if getattr(self, name) != type(self).model_fields[name].default:
                 raise ValueError(f"expected no {name} with kind {self.kind}")
+        return self
+
+    @model_validator(mode="after")
+    def _unit_fits(self) -> Self:
+        if self.kind != "topic":
+            refuse_unit_without_digits(self.amount_unit, self.columns.constants)
         return self
 
     @model_validator(mode="after")

@@ -50,6 +50,12 @@ def _why_not(text: str, dialect: str) -> str | None:
     except errors.SqlglotError:
         return "it is no expression that ends where its text does"
     assert condition is not None
+    if (
+        dialect == "mysql"
+        and '"' in text
+        and any(not one.find(exp.Column) for one in condition.find_all(exp.Predicate))
+    ):
+        return "it compares texts alone: in MySQL and MariaDB double quotes make a text, and backticks a name"
     return next((words for kind, words in about.items() if condition.find(kind)), None)
 
 

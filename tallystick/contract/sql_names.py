@@ -22,6 +22,11 @@ def parts_of(table: str) -> tuple[str, ...]:
     return tuple(bare(one) for one in _EACH.findall(table))
 
 
+def outermost(table: str) -> str:
+    """Return the first of the names that a table's name is made of, as it is spelled there."""
+    return _EACH.findall(table)[0] if table else ""
+
+
 def spelled(name: str) -> str:
     """Return a name as a contract spells it. One that no contract can hold gives none that is read."""
     return name if _IS_PLAIN.fullmatch(name) else f'"{name}"'

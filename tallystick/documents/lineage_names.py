@@ -11,6 +11,7 @@ from sqlalchemy import URL, make_url
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.connections.postgres_address import first_server
 from tallystick.contract.contract import Contract
+from tallystick.contract.sql_names import parts_of
 from tallystick.ledger.iceberg.catalog import catalog_properties
 from tallystick.ledger.input_topics import input_kafka
 from tallystick.ledger.jdbc_connection import jdbc_settings
@@ -86,7 +87,7 @@ def _tables(url: URL, tables: Iterable[str]) -> tuple[DatasetName, ...]:
 
 def _folder(address: str, table: str) -> DatasetName:
     scheme, _, rest = address.rstrip("/").rpartition("://")
-    below = table.replace(".", "/")
+    below = "/".join(parts_of(table))
     if scheme in ("", "file"):
         return DatasetName("file", f"{rest}/{below}")
     bucket, _, path = rest.partition("/")

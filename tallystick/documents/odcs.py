@@ -72,7 +72,7 @@ def _table(contract: Contract) -> dict[str, Any]:
         "name": contract.ledger.table,
         "physicalType": "table",
         "logicalType": "object",
-        "properties": [key, *_properties(names, amount_type="number" if major else "integer")],
+        "properties": [key, *_nested(_types(names, "number" if major else "integer"))],
         "quality": [_quality(contract)],
     }
 
@@ -85,7 +85,12 @@ def _named(part: EventFields | LedgerColumns) -> dict[str, str]:
 
 def _properties(names: Mapping[str, str], *, amount_type: str) -> list[dict[str, Any]]:
     """One property for each name: two roles may share it. A path has one for each of its keys, inside each other."""
-    return _nested(document_of(dict.fromkeys(names.values(), "string") | {names["amount_minor"]: amount_type}))
+    return _nested(document_of(_types(names, amount_type)))
+
+
+def _types(names: Mapping[str, str], amount_type: str) -> dict[str, str]:
+    """Return the type of each name; where there is no money, no name has it."""
+    return {name: amount_type if role == "amount_minor" else "string" for role, name in names.items()}
 
 
 def _nested(types: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from tallystick.contract.compensation import REPUBLISHABLE, REVERSIBLE, LedgerPost
 from tallystick.contract.contract import Contract, ContractRefused
+from tallystick.contract.sql_names import outermost
 from tallystick.executor.effects.publish_events import transactional_id_of
 from tallystick.executor.progress_topic import progress_topic_name
 from tallystick.kafka_cluster.open_transactions import COORDINATORS_LOG
@@ -145,7 +146,7 @@ def _on_database(role: str) -> str:
 
 
 def _schema(table: str) -> str:
-    return table.split(".", maxsplit=1)[0]
+    return outermost(table)
 
 
 def _role(name: str) -> str:

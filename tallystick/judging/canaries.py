@@ -201,7 +201,7 @@ def _value(
     """Return what a decoder of the contract's events reads: with headers and key in it, if the contract reads them."""
     placed = placed_of(contract.event)
     fields = placed.fields if placed else contract.event
-    is_major = fields.amount_unit == "major"
+    is_major = fields.amount_unit == "major" and isinstance(fields.amount_minor, str)
     said: tuple[tuple[Any, str | int], ...] = (
         (fields.ordering_key, match_key),
         (fields.sequence, 1),

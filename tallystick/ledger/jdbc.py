@@ -402,6 +402,8 @@ class JdbcLedger:
     def _place(self) -> tuple[str, str]:
         """Return the schema, with its catalog before it if one is named, and the table's own name."""
         *outside, name = parts_of(self.ledger.table)
+        if any("." in one for one in outside):
+            raise LedgerRefused(f"{self._name}: expected no dot inside the name of a schema or a catalog")
         return ".".join(outside), name
 
     @property

@@ -102,7 +102,7 @@ def propose(
     columns = [column for column in table.columns if _can_be_named(column)]
     match = _match_key(events, keys, columns, table)
     pairs = _pairs(events, match, table) if match else []
-    where = _where(pairs, columns, match)
+    where = _where(pairs, columns, match, kind=table.kind)
     if where:
         pairs = [pair for pair in pairs if _is_word(where[0], str(pair.row[where[0]])) == where[1].value]
     found: dict[str, Pairing] = {"match_key": match} if match else {}
@@ -112,7 +112,7 @@ def propose(
             if pairing:
                 found[role] = pairing
         found.setdefault("transaction_key", _own_transaction(match))
-        for stated in _constants(topics, currency):
+        for stated in _constants(topics, events, keys, currency):
             found.setdefault(stated.role, stated)
     event_unit, ledger_unit = _units(found.get("amount_minor"), pairs, columns, currency=found.get("currency"))
     return Proposal(
@@ -191,7 +191,9 @@ def _pairs(events: Sequence[Event], match: Pairing, table: TableSample) -> list[
     ]
 
 
-def _where(pairs: Sequence[_Pair], columns: Sequence[Column], match: Pairing | None) -> tuple[str, Choice] | None:
+def _where(
+    pairs: Sequence[_Pair], columns: Sequence[Column], match: Pairing | None, *, kind: str
+) -> tuple[str, Choice] | None:
     """The column of few words by one of which each key has one row, where keys have several rows."""
     if match is None:
         return None
@@ -206,6 +208,8 @@ def _where(pairs: Sequence[_Pair], columns: Sequence[Column], match: Pairing | N
             picked = Counter(_text(pair.event[match.key]) for pair in pairs if pair.row[column.name] == word)
             if picked.keys() == rows.keys() and max(picked.values()) == 1:
                 why = f"up to {max(rows.values())} rows of one {match.column}; this picks one of each"
+                if kind == "jdbc" and spelled(column.name) != column.name:
+                    continue  # MySQL and MariaDB take a name in double quotes for a text
                 return column.name, Choice(value=_is_word(column.name, word), why=why)
     return None
 
@@ -218,14 +222,23 @@ def _can_be_named(column: Column) -> bool:
     return re.fullmatch(NAME_PATTERN, spelled(column.name)) is not None
 
 
-def _constants(topics: Sequence[TopicSample], currency: str | None) -> Iterator[Pairing]:
+def _constants(
+    topics: Sequence[TopicSample], events: Sequence[Event], keys: Sequence[str], currency: str | None
+) -> Iterator[Pairing]:
     """What may be stated for all events and rows, where no key and no column says it."""
     if len(topics) == 1:
         leg = re.sub(r"[^a-z0-9_]", "_", topics[0].topic.rpartition(".")[2].lower())
         leg = leg if leg[:1].isalpha() else f"leg_{leg}"
         yield Pairing(role="leg", key="", column="", why="one topic, so one leg", constant=leg[:63])
-    if currency:
+    if currency and not _say_another(events, keys, currency):
         yield Pairing(role="currency", key="", column="", why="as you said, of all", constant=currency)
+
+
+def _say_another(events: Sequence[Event], keys: Sequence[str], currency: str) -> bool:
+    """Whether the events have a key of currencies, and not all are this one."""
+    of_currency = [key for key in keys if ROLE_NAMES["currency"].search(_spoken(key))]
+    said = [{str(event[key]).upper() for event in events if key in event} for key in of_currency]
+    return any(codes != {currency} for codes in said if all(map(is_known_currency, codes)))
 
 
 def _pairing(

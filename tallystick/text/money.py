@@ -46,6 +46,11 @@ def codes_by_digits() -> dict[int, tuple[str, ...]]:
     return {digits: tuple(sorted(codes[digits])) for digits in sorted(codes)}
 
 
+def has_minor_unit(code: str) -> bool:
+    """Return whether ISO 4217 gives a code minor units, be they none at all as of the yen."""
+    return _decimals(code) is not None
+
+
 def minor_unit_digits(code: str) -> int:
     """Digits of a currency's minor unit. Raises LookupError for a code that ISO 4217 gives none."""
     digits = _decimals(code)

@@ -114,7 +114,7 @@ class RawEvent:
     def message_key(self) -> bytes:
         return self.event.payment_id.encode()
 
-    def to_json(self) -> bytes:
+    def to_value(self) -> bytes:
         return self.event.value
 
 

@@ -136,7 +136,7 @@ def send(books: LiveBooks, example: Example, *numbers: int) -> None:
 
 
 def test_its_contract_finds_what_is_lost_and_doubled_and_nothing_else(
-    books: LiveBooks, example: Example, warm_spark: dict[str, str], tmp_path: Path
+    books: LiveBooks, example: Example, warm_spark: dict[str, str]
 ) -> None:
     books.take_cut()
     send(books, example, 1, 2, 3)
@@ -152,9 +152,8 @@ def test_its_contract_finds_what_is_lost_and_doubled_and_nothing_else(
     done = subprocess.run(
         [sys.executable, "-m", "tallystick", "run", str(books.contract_file)],
         env={
-            **os.environ,
+            **os.environ,  # new_books has put the connections there, and the artifacts
             "TALLYSTICK_STORE_DSN": books.store.url.render_as_string(hide_password=False),
-            "TALLYSTICK_ARTIFACTS_DIR": str(tmp_path / "artifacts"),
             **RUN_SETTINGS,
             **warm_spark,
         },

@@ -384,11 +384,14 @@ def _append(some: Records, batch: DecidedBatch, inside: OffsetRange, decoder: Ev
     some.keys.extend([record.key for record in records])
     some.values.extend([record.value for record in records])
     some.timestamps_ms.extend([record.timestamp for record in records])
+    more = 0
     if decoder is not None and decoder.has_places:
-        some.placed.extend(map(decoder.payload, records))
+        placed = list(map(decoder.payload, records))
+        some.placed.extend(placed)
+        more = sum(len(one) for one in placed if one is not None)
     if not is_compressed(batch):
-        return len(batch.raw)
-    return sum(len(record.value) for record in records if record.value is not None)
+        return len(batch.raw) + more
+    return more + sum(len(part) for record in records for part in (record.key, record.value) if part is not None)
 
 
 def _checked(batch: DecidedBatch, topic_partition: TopicPartition) -> Sequence[Record]:

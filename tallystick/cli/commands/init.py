@@ -14,7 +14,7 @@ from tallystick.contract.field_types import PATTERNS
 from tallystick.model.direction import Direction
 from tallystick.model.errors import TallystickError
 from tallystick.model.verdict import ExitCode
-from tallystick.text.money import is_known_currency
+from tallystick.text.money import has_minor_unit
 
 
 class LedgerKind(StrEnum):
@@ -98,7 +98,7 @@ def _refuse(name: str, table: str, path: Path, currency: str | None) -> None:
     for what, said, (pattern, meaning) in (("NAME", name, name_pattern), ("--table", table, table_pattern)):
         if not re.match(pattern, said):
             raise ContractNotProposed(f"{what}: got {said!r}; expected {meaning}")
-    if currency is not None and not is_known_currency(currency):
-        raise ContractNotProposed(f"--currency: got {currency!r}; expected an ISO 4217 code, such as EUR")
+    if currency is not None and not has_minor_unit(currency):
+        raise ContractNotProposed(f"--currency: got {currency!r}; expected an ISO 4217 code of money, such as EUR")
     if path.exists():
         raise ContractNotProposed(f"{path}: is there already; expected another NAME, or the file out of the way")

@@ -64,9 +64,32 @@ class TestFields(FieldCases):
         ({"event__currency": 978}, "event.currency: got 978; expected text; put it in quotes"),
         (
             {"event__match_key": {"constant": "one"}},
-            'event.match_key: got {"constant": "one"}; expected a name, or a mapping with one of the keys header',
+            'event.match_key: got {"constant": "one"}; expected a name, or a mapping with one of the keys',
         ),
-        ({"event__amount_minor": {"constant": 1}}, "event.amount_minor.constant: got 1; expected 0 or less"),
+        (
+            {"event__amount_minor": {"constant": 1}},
+            "event.amount_minor.constant: got 1; expected 0: of money",
+        ),
+        (
+            {"event__amount_minor": {"constant": 0}},
+            "; expected amount_minor {constant: 0} on both sides, or on neither",
+        ),
+        (
+            {"event__currency": {"constant": "EUR"}, "ledger__columns__currency": {"constant": "USD"}},
+            "; expected one currency on both sides: got {constant: EUR} and {constant: USD}",
+        ),
+        (
+            {"event": {"amount_unit": "major", "currency": {"constant": "XXX"}}},
+            "; expected amount_unit minor with the currency XXX: it has no minor units (ISO 4217)",
+        ),
+        (
+            {**TO_TOPIC, "ledger": {**INPUTS, "event": {"leg": {"constant": "payment"}}}},
+            "; got leg {constant: payment} with legs invoice, payment",
+        ),
+        (
+            {"event__currency": {"constant": "EUR"}, "compensation": REPAIR},
+            f"compensation: got {shown(REPAIR)}; expected none where event and ledger.columns do not state the same",
+        ),
         # places outside of the value
         ({"event__match_key": {"header": "ce id"}}, 'event.match_key.header: got "ce id"; expected a header\'s name'),
         ({"event__match_key": {"record": "value"}}, "event.match_key.record: got \"value\"; expected 'key'"),
@@ -83,7 +106,11 @@ class TestFields(FieldCases):
             f"compensation: got {shown(REPAIR)}; expected none where a field is a header, the record's key or no money",
         ),
         (
-            {"ledger__columns__amount_minor": {"constant": 0}, "compensation": REPAIR},
+            {
+                "event__amount_minor": {"constant": 0},
+                "ledger__columns__amount_minor": {"constant": 0},
+                "compensation": REPAIR,
+            },
             f"compensation: got {shown(REPAIR)}; expected none where a field is a header, the record's key or no money",
         ),
         (
@@ -153,6 +180,7 @@ def test_inputs_are_in_the_currency_of_the_outputs_unless_they_say_another() -> 
     of_one = changed(**TO_TOPIC, event__currency={"constant": "EUR"})
     assert Contract.model_validate(of_one).input_event.constants == {"currency": "EUR"}
     of_two = {**of_one, "ledger": {**INPUTS, "event": {"currency": {"constant": "JPY"}}}}
+    of_two["event"] = {"currency": "code"}
     assert Contract.model_validate(of_two).input_event.constants == {"currency": "JPY"}
     by_field = {**of_one, "ledger": {**INPUTS, "event": {"currency": "ccy"}}}
     assert Contract.model_validate(by_field).input_event.constants == {}

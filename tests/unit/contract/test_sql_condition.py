@@ -146,3 +146,8 @@ def test_a_contract_of_kind_jdbc_may_have_any_known_databases_condition(tmp_path
 )
 def test_a_question_mark_is_an_operator_for_sparks_driver_too(query: str, told: str) -> None:
     assert for_pgjdbc(query) == told
+
+
+def test_a_text_in_mysqls_double_quotes_is_no_column() -> None:
+    assert why_no_condition("\"Side\" = 'credit'", ["postgresql"]) is None
+    assert "it compares texts alone" in str(why_no_condition("\"Side\" = 'credit'", ["mysql"]))

@@ -13,6 +13,7 @@ from open_data_contract_standard.model import OpenDataContractStandard
 from tallystick.contract.contract import Contract, contract_of, load_contract
 from tallystick.documents.odcs import OdcsRefused, contract_of_odcs, odcs_document
 from tests.unit.cli.command_line import run
+from tests.unit.contract.documents import changed
 
 REPOSITORY = Path(__file__).parents[3]
 SAMPLES = [*(REPOSITORY / "dags" / "contracts").glob("*.yaml"), REPOSITORY / "docs/examples/walk/shop_orders.yaml"]
@@ -148,3 +149,20 @@ def test_the_command_prints_a_contract_that_can_be_checked(tmp_path: Path) -> No
     assert printed.exit_code == 0, printed.output
     (tmp_path / "web_shop.yaml").write_text(printed.stdout)
     assert run("contract", "check", str(tmp_path / "web_shop.yaml")).exit_code == 0
+
+
+def test_constants_and_columns_in_quotes_come_back() -> None:
+    """Kanji and a dot in a column are names like any other; without money no property has an amount."""
+    columns = {
+        "match_key": '"金額"',
+        "row_id": '"a.b"',
+        "amount_minor": {"constant": 0},
+        "currency": {"constant": "XXX"},
+    }
+    event = {"match_key": {"header": "id"}, "amount_minor": {"constant": 0}, "currency": {"constant": "XXX"}}
+    contract = Contract.model_validate(changed(event=event, ledger__columns=columns))
+    document = odcs_document(contract)
+    table = next(one for one in document["schema"] if one["physicalType"] == "table")
+    assert [one["name"] for one in table["properties"]] == ["a.b", "金額", "payment_id", "leg"]
+    again = contract_of_odcs(document, kafka=None, ledger=None, now=datetime(2026, 1, 1, tzinfo=UTC))
+    assert Contract.model_validate(again).fingerprint == contract.fingerprint

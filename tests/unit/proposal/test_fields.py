@@ -295,6 +295,8 @@ def test_a_leg_of_one_topic_and_a_currency_that_is_said_are_stated_for_all(tmp_p
         "currency: no key of the payload has ISO 4217 codes that stand in a column too; --currency CODE says it of "
         "all; expected one in both sides",
     )
+    another = [{**event, "ccy": "EUR" if n % 2 else "USD"} for n, event in enumerate(events)]
+    assert propose([topic(another)], table, direction=None, currency="EUR").missing
     contract = contract_written(tmp_path, propose(topics, table, direction=None, currency="JPY"), topics, table)
     assert contract.legs == {"orders": "shop.orders"}
     assert contract.event.constants == contract.ledger.columns.constants == {"leg": "orders", "currency": "JPY"}
