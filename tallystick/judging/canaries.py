@@ -16,9 +16,9 @@ from typing import Any
 from tallystick.anomalies.registry import RULES, AnomalyRule
 from tallystick.contract.contract import Contract
 from tallystick.contract.field_path import document_of
+from tallystick.formats.placed_payload import placed_of
 from tallystick.judging.canary_cases import NO_KEY, missed_cases, planted_key
 from tallystick.judging.canary_evidence import calm_evidence, with_plant
-from tallystick.kafka_log.placed_payload import placed_of
 from tallystick.matching.evidence import Evidence, ScanOddities
 from tallystick.matching.grouping import group_by_transaction
 from tallystick.matching.scan_result import CANARY, CanaryScan

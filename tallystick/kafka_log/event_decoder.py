@@ -32,8 +32,8 @@ from tallystick.contract.equality import LONG_MAX, LONG_MIN, TEXT_LENGTH_MAX
 from tallystick.contract.event import EventFields
 from tallystick.contract.field_path import names_of
 from tallystick.formats.opener import Opener, opener_of
+from tallystick.formats.placed_payload import VALUE, PlacedRecord, placed_of
 from tallystick.formats.prefix import Undecodable
-from tallystick.kafka_log.placed_payload import VALUE, PlacedRecord, placed_of
 from tallystick.text.money import minor_unit_digits
 
 try:

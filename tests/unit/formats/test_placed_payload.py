@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tallystick.contract.event import EventFields
 from tallystick.contract.field_types import CurrencyConstant, HeaderPlace, KeyPlace, LegConstant, NoMoney
+from tallystick.formats.placed_payload import placed_of
 from tallystick.kafka_log.event_decoder import DECODE_ERRORS, EventDecoder, written_keys
-from tallystick.kafka_log.placed_payload import placed_of
 from tests.unit.event_payloads import NAMES, PAYLOADS, fields_and_values
 
 OF_CLOUD_EVENTS = EventFields(

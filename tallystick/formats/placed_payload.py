@@ -25,7 +25,7 @@ _as_json = msgspec.json.encode
 
 
 class PlacedRecord(Protocol):
-    """What is read of a record. Of headers of one name the last counts, as for Kafka's own `Headers.lastHeader`."""
+    """A record's key, value and headers. Of headers of one name the last counts, as for Kafka's own `Headers.lastHeader`."""
 
     @property
     def key(self) -> bytes | None: ...
