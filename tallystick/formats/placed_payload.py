@@ -25,7 +25,7 @@ _as_json = msgspec.json.encode
 
 
 class PlacedRecord(Protocol):
-    """A record's key, value and headers. Of headers of one name the last counts, as for Kafka's own `Headers.lastHeader`."""
+    """A record's key, value and headers. Of several headers of a name the last counts, as Kafka's lastHeader has it."""
 
     @property
     def key(self) -> bytes | None: ...
