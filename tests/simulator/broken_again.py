@@ -245,8 +245,8 @@ BROKEN: tuple[Broken, ...] = (
         (
             Edit(
                 "tallystick/kafka_log/event_decoder.py",
-                '    never_empty = ("match_key", "currency", *(["transaction_key"] if several_legs else []))\n',
-                '    never_empty = ("match_key", "currency")\n',
+                '{"match_key", "currency", *(["transaction_key"] if several_legs else [])}',
+                '{"match_key", "currency"}',
             ),
         ),
     ),
