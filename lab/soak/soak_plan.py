@@ -1,6 +1,6 @@
 """What a soak does in each of its windows, drawn by its seed: faults, late partners, and who is killed when. Pure.
 
-Fourteen windows in a row have every disturbance, and the faults of each book come round in turn.
+Twenty windows in a row have every disturbance, and the faults of each book come round in turn.
 """
 
 import random
@@ -76,7 +76,7 @@ class Disturbance(StrEnum):
         return self in (Disturbance.RUN_KILLED, Disturbance.TWO_RUNS)
 
 
-_DECK = (*Disturbance, Disturbance.RUN_KILLED, *(Disturbance.NONE,) * 3)
+_DECK = (*Disturbance, Disturbance.RUN_KILLED, *(Disturbance.NONE,) * 9)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,7 @@
 """`tallystick init` on the shop of docs/walk.md: what it writes is the contract that the walk has by hand."""
 
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -58,7 +59,9 @@ def init(folder: Path, *more: str, table: str = "shop.booking", topic: str = "sh
 def test_what_is_written_pairs_what_the_walks_own_contract_pairs(tmp_path: Path) -> None:
     written = init(tmp_path)
     assert written.exit_code == 0, written.output
-    assert "19 of 20 values found in the column" in written.stdout
+    counted = re.search(r"(\d+) of (\d+) values found in the column", written.stdout)
+    assert counted, written.stdout
+    assert int(counted[1]) == int(counted[2]) - 1 >= 19  # other tests may have sold more in this shop
     ours, walks = load_contract(tmp_path / "shop_orders.yaml"), load_contract(SHOP / "shop_orders.yaml")
     assert (ours.event, ours.legs, ours.direction) == (walks.event, walks.legs, walks.direction)
     assert ours.ledger.columns == walks.ledger.columns
