@@ -165,8 +165,9 @@ class Contract(ContractPart):
 
     @field_validator("ledger")
     @classmethod
-    def _rows_are_of_the_only_leg(cls, ledger: LedgerSection, info: ValidationInfo) -> LedgerSection:
-        _refuse_other_leg(ledger.columns.leg, info.data.get("legs", {}))
+    def _its_side_is_of_the_only_leg(cls, ledger: LedgerSection, info: ValidationInfo) -> LedgerSection:
+        for leg in (ledger.columns.leg, ledger.event.leg):
+            _refuse_other_leg(leg, info.data.get("legs", {}))
         return ledger
 
     @field_validator("ledger")
@@ -179,11 +180,8 @@ class Contract(ContractPart):
         if ledger.kind == "topic":
             several_legs = len(info.data.get("legs", ())) > 1
             others = _of_input(event, ledger, kafka.schema_registry, several_legs=several_legs).constants
-            _refuse_other_leg(ledger.event.leg, info.data.get("legs", {}))
         if ("amount_minor" in event.constants) != ("amount_minor" in others):
-            raise ValueError(
-                "expected amount_minor {constant: 0} on both sides, or on neither: money equals no money never"
-            )
+            raise ValueError("expected amount_minor {constant: 0} on both sides, or on neither: no amount equals none")
         said, other = event.constants.get("currency"), others.get("currency")
         if said and other and said != other:
             raise ValueError(f"expected one currency on both sides: got {{constant: {said}}} and {{constant: {other}}}")

@@ -9,13 +9,13 @@ from tallystick.contract.field_path import refuse_fields_inside_fields
 from tallystick.contract.field_types import (
     AmountField,
     AmountUnit,
-    Constant,
     ContractPart,
     CurrencyField,
     KeyField,
     LegField,
     PayloadField,
     Place,
+    constants_of,
     refuse_unit_without_digits,
 )
 
@@ -103,8 +103,7 @@ class EventFields(ContractPart):
     @property
     def constants(self) -> dict[str, Any]:
         """Return the fields that no record has, each with what all events have for it."""
-        stated = {name: getattr(self, name) for name in ("leg", "currency", "amount_minor")}
-        return {name: one.constant for name, one in stated.items() if isinstance(one, Constant)}
+        return constants_of(self)
 
     @property
     def places(self) -> tuple[Place, ...]:

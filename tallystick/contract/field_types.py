@@ -133,6 +133,12 @@ Constant = CurrencyConstant | LegConstant | NoMoney
 Place = HeaderPlace | KeyPlace
 
 
+def constants_of(part: ContractPart) -> dict[str, Any]:
+    """Return the fields of an event, or of a row, that the contract states, each with what all have for it."""
+    stated = {name: getattr(part, name) for name in ("leg", "currency", "amount_minor")}
+    return {name: one.constant for name, one in stated.items() if isinstance(one, Constant)}
+
+
 def refuse_unit_without_digits(unit: AmountUnit, constants: Mapping[str, Any]) -> None:
     """Raise ValueError where amounts in major units have no minor ones: there are none, or the currency has none."""
     code = constants.get("currency")

@@ -11,7 +11,6 @@ from tallystick.contract.field_types import (
     AmountColumn,
     AmountUnit,
     ColumnName,
-    Constant,
     ContractPart,
     CurrencyColumn,
     LegColumn,
@@ -19,6 +18,7 @@ from tallystick.contract.field_types import (
     Seconds,
     TableName,
     TopicName,
+    constants_of,
     refuse_unit_without_digits,
 )
 from tallystick.contract.sql_names import bare, parts_of
@@ -56,8 +56,7 @@ class LedgerColumns(ContractPart):
     @property
     def constants(self) -> dict[str, Any]:
         """Return the fields that no row has, each with what all rows have for it."""
-        stated = {name: getattr(self, name) for name in ("leg", "currency", "amount_minor")}
-        return {name: one.constant for name, one in stated.items() if isinstance(one, Constant)}
+        return constants_of(self)
 
     def named(self, roles: Iterable[str]) -> tuple[str, ...]:
         """Return the columns for these of the fields above, as a schema knows them, without constants."""

@@ -2,11 +2,13 @@
 
 import json
 import os
+import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -46,6 +48,9 @@ RUN_SETTINGS = {
 }
 """What `tallystick run` and `tallystick spark start` are told of Spark by their environment."""
 
+COMMAND_SECONDS_MAX = 240
+"""A JVM starts slowly where tests share two cores."""
+
 NewBooks = Callable[..., AbstractContextManager[LiveBooks]]
 """open_live_books without its first three arguments."""
 
@@ -71,6 +76,28 @@ def warm_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, s
         yield server.for_clients()
     finally:
         stop_server(folder)
+
+
+def run_contract(
+    books: LiveBooks, artifacts: Path, spark: Mapping[str, str], *arguments: str, **environment: str
+) -> tuple[int, str, str]:
+    """`tallystick run` as a process of its own. spark: where it finds its Spark."""
+    process = subprocess.run(
+        [sys.executable, "-m", "tallystick", "run", str(books.contract_file), *arguments],
+        env={
+            **os.environ,  # new_books has put the connections there
+            "TALLYSTICK_STORE_DSN": books.store.url.render_as_string(hide_password=False),
+            "TALLYSTICK_ARTIFACTS_DIR": str(artifacts),
+            **RUN_SETTINGS,
+            **spark,
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_SECONDS_MAX,
+        check=False,
+    )
+    return process.returncode, process.stdout, process.stderr
 
 
 @pytest.fixture(scope="session")

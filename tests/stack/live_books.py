@@ -150,6 +150,18 @@ class LiveBooks:
             self.producers[name].init_transactions(30)
         return self.producers[name]
 
+    @contextmanager
+    def transaction(self, *, abort: bool = False, writer: str = "writer") -> Iterator[Producer]:
+        """A producer transaction around the block; all that it produces is there before it ends."""
+        producer = self.producer(writer)
+        producer.begin_transaction()
+        yield producer
+        assert producer.flush(30) == 0
+        if abort:
+            producer.abort_transaction()
+        else:
+            producer.commit_transaction()
+
     def send(self, producer: Producer, *events: Event, headers: Mapping[str, str] | None = None) -> None:
         """Hand events to a producer and wait until the broker has them."""
         for event in events:
@@ -164,13 +176,8 @@ class LiveBooks:
 
     def produce(self, *events: Event, abort: bool = False, writer: str = "writer", **headers: str) -> None:
         """One producer transaction with these events."""
-        producer = self.producer(writer)
-        producer.begin_transaction()
-        self.send(producer, *events, headers=headers)
-        if abort:
-            producer.abort_transaction()
-        else:
-            producer.commit_transaction()
+        with self.transaction(abort=abort, writer=writer) as producer:
+            self.send(producer, *events, headers=headers)
 
     def produce_plain(self, *events: Event, idempotent: bool = False, **headers: str) -> None:
         """Events of one new producer without transactions; its producer id is -1 unless it is idempotent."""
@@ -178,11 +185,8 @@ class LiveBooks:
 
     def produce_raw(self, value: bytes | None, *, leg: str = "payment", partition: int = 0) -> None:
         """A committed record with any value."""
-        producer = self.producer()
-        producer.begin_transaction()
-        producer.produce(self.contract.legs[leg], value=value, partition=partition)
-        assert producer.flush(30) == 0
-        producer.commit_transaction()
+        with self.transaction() as producer:
+            producer.produce(self.contract.legs[leg], value=value, partition=partition)
 
     def post(self, *events: Event, connection: psycopg.Connection | None = None) -> None:
         """Two postings per event, debit and credit, in one database transaction."""

@@ -2,10 +2,9 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
@@ -16,18 +15,13 @@ from tests.stack.live_books import Event, LiveBooks, doubts, payment, payments
 
 from .iceberg_table import NAME, IcebergSink
 from .ledger_files import write_file
+from .live import NewBooks
 
 pytestmark = pytest.mark.usefixtures("spark")
 
 ELSEWHERE = "ledger_elsewhere"
 STATED = {"currency": {"constant": "JPY"}, "leg": {"constant": "payment"}, "transaction_key": "event_id"}
 """What columns and fields of those names say is another currency: whoever reads them is found out."""
-
-
-class NewBooks(Protocol):
-    """Opens books of a contract of its own."""
-
-    def __call__(self, *, direction: str, **contract: Any) -> AbstractContextManager[LiveBooks]: ...
 
 
 @dataclass(frozen=True)
@@ -39,13 +33,10 @@ class StatedBooks:
 
     def produce(self, *events: Event) -> None:
         """Events that say neither leg nor currency nor transaction."""
-        producer = self.books.producer()
-        producer.begin_transaction()
-        for event in events:
-            value = json.dumps({"event_id": event.event_id, "amount_minor": event.amount_minor})
-            producer.produce(self.books.contract.topics[0], key=event.payment_id, value=value)
-        assert producer.flush(30) == 0
-        producer.commit_transaction()
+        with self.books.transaction() as producer:
+            for event in events:
+                value = json.dumps({"event_id": event.event_id, "amount_minor": event.amount_minor})
+                producer.produce(self.books.contract.topics[0], key=event.payment_id, value=value)
 
 
 def found(run: StoredRun) -> list[tuple[str, str]]:
@@ -122,13 +113,10 @@ def test_inputs_that_say_no_currency_are_of_the_stated_one(new_books: NewBooks) 
     inputs = {"event": {"currency": {"constant": "EUR"}}}
     with new_books(direction="topic_to_topic", ledger=inputs) as books:
         books.take_cut()
-        client = books.producer("client")
-        client.begin_transaction()
-        for one in payments("a", "b", "lost"):
-            document = {name: value for name, value in json.loads(one.value).items() if name != "currency"}
-            client.produce(books.contract.input_topics[0], key=one.payment_id, value=json.dumps(document))
-        assert client.flush(30) == 0
-        client.commit_transaction()
+        with books.transaction(writer="client") as client:
+            for one in payments("a", "b", "lost"):
+                document = {name: value for name, value in json.loads(one.value).items() if name != "currency"}
+                client.produce(books.contract.input_topics[0], key=one.payment_id, value=json.dumps(document))
         books.produce(payment("a"), payment("b", currency="USD"))
         run = books.next_run()
         assert found(run) == breaks(("currency_mismatch", "b"), ("missing_in_topic_never_produced", "lost"))

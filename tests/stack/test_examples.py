@@ -2,14 +2,11 @@
 
 import json
 import os
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,18 +20,12 @@ from tallystick.model.verdict import Verdict
 from tallystick.store.runs.run_store import read_run
 from tests.stack.live_books import LiveBooks
 
-from .live import RUN_SETTINGS
+from .live import NewBooks, run_contract
 
 EXAMPLES = REPOSITORY / "docs" / "examples"
 CENTS = 1099
 
 pytestmark = [pytest.mark.usefixtures("spark"), pytest.mark.timeout(600)]
-
-
-class NewBooks(Protocol):
-    """Opens books of a contract of its own."""
-
-    def __call__(self, *, direction: str, **contract: Any) -> AbstractContextManager[LiveBooks]: ...
 
 
 @dataclass(frozen=True)
@@ -149,20 +140,8 @@ def test_its_contract_finds_what_is_lost_and_doubled_and_nothing_else(
     send(books, example, *((5, 1) if is_outbox else (4, 5, 1)))
     for number in (4, 5) if is_outbox else (5,):
         example.add_row(books, number)
-    done = subprocess.run(
-        [sys.executable, "-m", "tallystick", "run", str(books.contract_file)],
-        env={
-            **os.environ,  # new_books has put the connections there, and the artifacts
-            "TALLYSTICK_STORE_DSN": books.store.url.render_as_string(hide_password=False),
-            **RUN_SETTINGS,
-            **warm_spark,
-        },
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode == 1, done.stderr
+    code, _, stderr = run_contract(books, Path(os.environ["TALLYSTICK_ARTIFACTS_DIR"]), warm_spark)
+    assert code == 1, stderr
     stored = read_run(books.store, books.contract.name, 2)
     assert stored is not None
     found = {(str(one.break_class).partition("_in_")[0], one.match_key) for one in stored.result.breaks}

@@ -1,16 +1,10 @@
-"""Events in other formats than JSON, through `tallystick run` and by each reader alike, with a real registry.
-
-One file, since all formats share a registry, which takes its time to start.
-"""
+"""Events in other formats than JSON, through `tallystick run` and by each reader alike, with a real registry."""
 
 import json
 import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 import yaml
@@ -36,22 +30,14 @@ from tests.stack.live_books import (
     payments,
 )
 
-from .live import RUN_SETTINGS
+from .live import NewBooks, run_contract
 
-SECONDS_MAX = 240
-"""Per command; a JVM starts slowly where tests share two cores."""
 REGISTRY = "registry_billing"
 VARIABLE = f"TALLYSTICK_CONN_{REGISTRY.upper()}"
 
 pytestmark = pytest.mark.timeout(900)
 
 Serialize = Callable[[Event], bytes]
-
-
-class NewBooks(Protocol):
-    """Opens books of a contract of its own."""
-
-    def __call__(self, *, direction: str, **contract: Any) -> AbstractContextManager[LiveBooks]: ...
 
 
 @pytest.fixture(scope="module")
@@ -75,37 +61,11 @@ def produce(books: LiveBooks, serialize: Serialize, *events: Event, abort: bool 
 
 
 def produce_values(books: LiveBooks, *values: tuple[Event, bytes | None], abort: bool = False) -> None:
-    producer = books.producer()
-    producer.begin_transaction()
-    for event, value in values:
-        producer.produce(books.contract.legs[event.leg], key=event.payment_id, value=value, partition=event.partition)
-    assert producer.flush(30) == 0
-    if abort:
-        producer.abort_transaction()
-    else:
-        producer.commit_transaction()
-
-
-def run(
-    books: LiveBooks, artifacts: Path, spark: Mapping[str, str], *arguments: str, **environment: str
-) -> tuple[int, str, str]:
-    """`tallystick run` as a process of its own. spark: where it finds its Spark."""
-    process = subprocess.run(
-        [sys.executable, "-m", "tallystick", "run", str(books.contract_file), *arguments],
-        env={
-            **os.environ,  # new_books has put the connections there
-            "TALLYSTICK_STORE_DSN": books.store.url.render_as_string(hide_password=False),
-            "TALLYSTICK_ARTIFACTS_DIR": str(artifacts),
-            **RUN_SETTINGS,
-            **spark,
-            **environment,
-        },
-        capture_output=True,
-        text=True,
-        timeout=SECONDS_MAX,
-        check=False,
-    )
-    return process.returncode, process.stdout, process.stderr
+    with books.transaction(abort=abort) as producer:
+        for event, value in values:
+            producer.produce(
+                books.contract.legs[event.leg], key=event.payment_id, value=value, partition=event.partition
+            )
 
 
 MONEY = {"type": "bytes", "logicalType": "decimal", "precision": 18, "scale": 2}
@@ -167,13 +127,13 @@ def test_events_of_avro_are_reconciled_as_those_of_json_are(
     older, newer = registered(registry, "older", OLDER), registered(registry, "newer", NEWER)
     of_registry = {"kafka": {"connection": "kafka_billing", "schema_registry": REGISTRY}}
     with new_books(direction="topic_to_ledger", event=PATHS, **of_registry) as books:
-        assert run(books, tmp_path, warm_spark)[0] == 3
+        assert run_contract(books, tmp_path, warm_spark)[0] == 3
         sound = [payment(name) for name in ("a", "b", "c", "d")]
         produce(books, older, *sound[:2])
         produce(books, newer, *sound[2:])
         books.post(*sound)
         produce(books, newer, payment("aborted"), abort=True)
-        code, stdout, stderr = run(books, tmp_path, warm_spark, "--json")
+        code, stdout, stderr = run_contract(books, tmp_path, warm_spark, "--json")
         assert code == 0, stderr
         document = json.loads(stdout)
         assert (document["verdict"], document["matched_rows"]) == ("MATCHED", 4)
@@ -181,7 +141,7 @@ def test_events_of_avro_are_reconciled_as_those_of_json_are(
         produce(books, newer, payment("lost"), payment("wrong", 900), payment("e"))
         produce(books, older, payment("a"))
         books.post(payment("wrong", 901), payment("e"), payment("invented"), payment("aborted"))
-        assert run(books, tmp_path, warm_spark)[0] == 1
+        assert run_contract(books, tmp_path, warm_spark)[0] == 1
         stored = read_run(books.store, books.contract.name, 2)
         assert stored is not None
         assert kinds(stored) == expected(
@@ -192,7 +152,7 @@ def test_events_of_avro_are_reconciled_as_those_of_json_are(
             ("duplicate_in_topic_new_session", payment("a")),
         )
         for way in ({}, {"TALLYSTICK_SCAN": "by_client"}):
-            code, _, stderr = run(books, tmp_path, warm_spark, "--reread", "2", **way)
+            code, _, stderr = run_contract(books, tmp_path, warm_spark, "--reread", "2", **way)
             assert code == 1, stderr
             assert "Read again: the same digest" in stderr
 

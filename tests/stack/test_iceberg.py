@@ -1,9 +1,6 @@
 """A ledger in a table of Apache Iceberg, with real snapshots: loss, duplicates and changes are told from upkeep."""
 
-import os
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +16,7 @@ from tallystick.model.verdict import Verdict
 from tests.stack.live_books import LiveBooks, doubts, expected, kinds, payment, payments
 
 from .iceberg_table import NAME, IcebergSink
-from .live import RUN_SETTINGS, NewBooks
+from .live import NewBooks, run_contract
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -189,31 +186,17 @@ def test_a_table_that_cannot_be_read_as_the_contract_says_is_refused(
             books.take_cut()
 
 
-def run(books: LiveBooks, artifacts: Path, spark: Mapping[str, str]) -> tuple[int, str]:
-    """`tallystick run` in a process of its own: its exit code, and what it prints."""
-    environment = {
-        **os.environ,  # new_books has put the connections there
-        "TALLYSTICK_STORE_DSN": books.store.url.render_as_string(hide_password=False),
-        "TALLYSTICK_ARTIFACTS_DIR": str(artifacts),
-        **RUN_SETTINGS,
-        **spark,
-    }
-    argv = [sys.executable, "-m", "tallystick", "run", str(books.contract_file)]
-    ended = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=240, check=False)
-    return ended.returncode, ended.stdout + ended.stderr
-
-
 def test_the_example_of_a_sinks_table_is_judged_on_the_command_line(
     books: LiveBooks, sink: IcebergSink, warm_spark: dict[str, str], tmp_path: Path
 ) -> None:
     example = yaml.safe_load((REPOSITORY / "docs" / "examples" / "iceberg_sink.yaml").read_text())
     assert Contract.model_validate(example).ledger.columns == books.contract.ledger.columns
-    code, printed = run(books, tmp_path / "artifacts", warm_spark)
-    assert code == 3, printed
+    code, stdout, stderr = run_contract(books, tmp_path / "artifacts", warm_spark)
+    assert code == 3, stdout + stderr
     books.produce(*payments("a", "b", "lost"))
     sink.append(*payments("a", "b"))
     sink.append(payment("b"))
-    code, printed = run(books, tmp_path / "artifacts", warm_spark)
-    assert code == 1, printed
-    assert "Missing in ledger: 1 break, 10.00 EUR" in printed
-    assert "Duplicate in ledger: 1 break, 10.00 EUR" in printed
+    code, stdout, stderr = run_contract(books, tmp_path / "artifacts", warm_spark)
+    assert code == 1, stdout + stderr
+    assert "Missing in ledger: 1 break, 10.00 EUR" in stdout + stderr
+    assert "Duplicate in ledger: 1 break, 10.00 EUR" in stdout + stderr

@@ -8,11 +8,8 @@ One file, since every test asks the same server.
 
 import itertools
 import json
-import os
 import random
 import shutil
-import subprocess
-import sys
 import tempfile
 import threading
 import uuid
@@ -43,7 +40,7 @@ from tallystick.pipeline.open_ledger import open_ledger_of
 from tests.stack.live_books import Event, LiveBooks, doubts, expected, kinds, payment, payments
 from tests.unit.builders import ledger_slice_of
 
-from .live import RUN_SETTINGS, NewBooks
+from .live import NewBooks, run_contract
 
 pytestmark = [pytest.mark.usefixtures("spark"), pytest.mark.timeout(300)]
 
@@ -177,20 +174,12 @@ def test_the_command_line_reconciles_it(mariadb: MariadbBooks, warm_spark: dict[
     books.take_cut()
     mariadb.post(*payments("a", "lost"))
     books.produce(*payments("a"))
-    environment = {
-        **os.environ,  # the connections are there
-        "TALLYSTICK_STORE_DSN": books.store.url.render_as_string(hide_password=False),
-        "TALLYSTICK_ARTIFACTS_DIR": str(tmp_path),
-        **RUN_SETTINGS,
-        **warm_spark,
-    }
-    command = [sys.executable, "-m", "tallystick", "run", str(books.contract_file), "--json"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
-    assert done.returncode == 1, done.stderr
-    document = json.loads(done.stdout)
+    code, stdout, stderr = run_contract(books, tmp_path, warm_spark, "--json")
+    assert code == 1, stderr
+    document = json.loads(stdout)
     assert (document["verdict"], document["matched_rows"]) == ("BROKEN", 1)
-    assert "missing_in_topic_never_produced" in done.stdout
-    assert "a password" not in done.stderr + done.stdout
+    assert "missing_in_topic_never_produced" in stdout
+    assert "a password" not in stderr + stdout
 
 
 def test_decimals_in_major_units_are_exact_and_one_with_more_digits_than_its_currency_equals_nothing(

@@ -1,13 +1,8 @@
 """Fields inside an envelope, read through `tallystick run` and by each reader alike, as those of flat events are."""
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
 
 import pytest
 from pyspark.sql import SparkSession
@@ -16,10 +11,8 @@ from tallystick.model.verdict import Verdict
 from tallystick.store.runs.run_store import read_run
 from tests.stack.live_books import TWO_LEGS, Event, LiveBooks, both_legs, doubts, expected, invoice, kinds, payment
 
-from .live import RUN_SETTINGS
+from .live import NewBooks, run_contract
 
-SECONDS_MAX = 240
-"""Per command; a JVM starts slowly where tests share two cores."""
 PATHS = {
     "match_key": "data.order.eventId",
     "transaction_key": 'data."payment.id"',
@@ -29,12 +22,6 @@ PATHS = {
 }
 
 pytestmark = pytest.mark.timeout(900)
-
-
-class NewBooks(Protocol):
-    """Opens books of a contract of its own."""
-
-    def __call__(self, *, direction: str, **contract: Any) -> AbstractContextManager[LiveBooks]: ...
 
 
 def in_an_envelope(event: Event) -> bytes:
@@ -47,20 +34,14 @@ def in_an_envelope(event: Event) -> bytes:
 
 def produce(books: LiveBooks, *events: Event, abort: bool = False) -> None:
     """One producer transaction with these events in envelopes."""
-    producer = books.producer()
-    producer.begin_transaction()
-    for event in events:
-        producer.produce(
-            books.contract.legs[event.leg],
-            key=event.payment_id,
-            value=in_an_envelope(event),
-            partition=event.partition,
-        )
-    assert producer.flush(30) == 0
-    if abort:
-        producer.abort_transaction()
-    else:
-        producer.commit_transaction()
+    with books.transaction(abort=abort) as producer:
+        for event in events:
+            producer.produce(
+                books.contract.legs[event.leg],
+                key=event.payment_id,
+                value=in_an_envelope(event),
+                partition=event.partition,
+            )
 
 
 IN_HEADERS = {"match_key": {"header": "ce_id"}, "transaction_key": {"record": "key"}, "leg": {"header": "ce_type"}}
@@ -69,21 +50,20 @@ IN_HEADERS = {"match_key": {"header": "ce_id"}, "transaction_key": {"record": "k
 
 def produce_with_headers(books: LiveBooks, *events: Event, abort: bool = False) -> None:
     """One producer transaction with these events, whose values say no more than their money."""
-    producer = books.producer()
-    producer.begin_transaction()
-    for event in events:
-        producer.produce(
-            books.contract.legs[event.leg],
-            key=event.payment_id,
-            value=json.dumps({"amount_minor": event.amount_minor, "currency": event.currency}),
-            headers=[("ce_id", b"an older one"), ("ce_id", event.event_id), ("ce_type", event.leg), ("odd", b"\xff")],
-            partition=event.partition,
-        )
-    assert producer.flush(30) == 0
-    if abort:
-        producer.abort_transaction()
-    else:
-        producer.commit_transaction()
+    with books.transaction(abort=abort) as producer:
+        for event in events:
+            producer.produce(
+                books.contract.legs[event.leg],
+                key=event.payment_id,
+                value=json.dumps({"amount_minor": event.amount_minor, "currency": event.currency}),
+                headers=[
+                    ("ce_id", b"an older one"),
+                    ("ce_id", event.event_id),
+                    ("ce_type", event.leg),
+                    ("odd", b"\xff"),
+                ],
+                partition=event.partition,
+            )
 
 
 @pytest.fixture
@@ -92,44 +72,22 @@ def books(new_books: NewBooks) -> Iterator[LiveBooks]:
         yield opened
 
 
-def run(
-    books: LiveBooks, artifacts: Path, spark: Mapping[str, str], *arguments: str, **environment: str
-) -> tuple[int, str, str]:
-    """`tallystick run` as a process of its own. spark: where it finds its Spark."""
-    process = subprocess.run(
-        [sys.executable, "-m", "tallystick", "run", str(books.contract_file), *arguments],
-        env={
-            **os.environ,  # new_books has put the connections there
-            "TALLYSTICK_STORE_DSN": books.store.url.render_as_string(hide_password=False),
-            "TALLYSTICK_ARTIFACTS_DIR": str(artifacts),
-            **RUN_SETTINGS,
-            **spark,
-            **environment,
-        },
-        capture_output=True,
-        text=True,
-        timeout=SECONDS_MAX,
-        check=False,
-    )
-    return process.returncode, process.stdout, process.stderr
-
-
 def test_events_in_envelopes_are_reconciled_as_flat_ones_are(
     books: LiveBooks, warm_spark: dict[str, str], tmp_path: Path
 ) -> None:
-    assert run(books, tmp_path, warm_spark)[0] == 3
+    assert run_contract(books, tmp_path, warm_spark)[0] == 3
     sound = [payment(name) for name in ("a", "b", "c")]
     produce(books, *sound)
     books.post(*sound)
     produce(books, payment("aborted"), abort=True)
-    code, stdout, stderr = run(books, tmp_path, warm_spark, "--json")
+    code, stdout, stderr = run_contract(books, tmp_path, warm_spark, "--json")
     assert code == 0, stderr
     document = json.loads(stdout)
     assert (document["verdict"], document["matched_rows"]) == ("MATCHED", 3)
 
     produce(books, payment("lost"), payment("wrong", 900), payment("d"), payment("a"))
     books.post(payment("wrong", 901), payment("d"), payment("invented"))
-    assert run(books, tmp_path, warm_spark)[0] == 1
+    assert run_contract(books, tmp_path, warm_spark)[0] == 1
     stored = read_run(books.store, books.contract.name, 2)
     assert stored is not None
     assert kinds(stored) == expected(
@@ -139,7 +97,7 @@ def test_events_in_envelopes_are_reconciled_as_flat_ones_are(
         ("duplicate_in_topic_new_session", payment("a")),
     )
     for way in ({}, {"TALLYSTICK_SCAN": "by_client"}):
-        code, _, stderr = run(books, tmp_path, warm_spark, "--reread", "2", **way)
+        code, _, stderr = run_contract(books, tmp_path, warm_spark, "--reread", "2", **way)
         assert code == 1, stderr
         assert "Read again: the same digest" in stderr
 
@@ -169,10 +127,10 @@ def test_events_in_headers_and_keys_are_reconciled_as_flat_ones_are(
     new_books: NewBooks, warm_spark: dict[str, str], tmp_path: Path
 ) -> None:
     with new_books(direction="topic_to_ledger", legs=TWO_LEGS, event=IN_HEADERS) as books:
-        assert run(books, tmp_path, warm_spark)[0] == 3
+        assert run_contract(books, tmp_path, warm_spark)[0] == 3
         produce_with_headers(books, *both_legs("a", "b"))
         books.post(*both_legs("a", "b"))
-        code, stdout, stderr = run(books, tmp_path, warm_spark, "--json")
+        code, stdout, stderr = run_contract(books, tmp_path, warm_spark, "--json")
         assert code == 0, stderr
         document = json.loads(stdout)
         assert (document["verdict"], document["matched_rows"]) == ("MATCHED", 4)
@@ -181,7 +139,7 @@ def test_events_in_headers_and_keys_are_reconciled_as_flat_ones_are(
         produce_with_headers(books, *both_legs("c", "lost"), payment("torn"), payment("wrong", 900), invoice("wrong"))
         produce_with_headers(books, payment("a"))
         books.post(*both_legs("c", "wrong"), payment("torn"), payment("aborted"), payment("invented"))
-        code, _, stderr = run(books, tmp_path, warm_spark)
+        code, _, stderr = run_contract(books, tmp_path, warm_spark)
         assert code == 1, stderr
         stored = read_run(books.store, books.contract.name, 2)
         assert stored is not None
@@ -195,7 +153,7 @@ def test_events_in_headers_and_keys_are_reconciled_as_flat_ones_are(
         )
         assert doubts(stored) == []
         for way in ({}, {"TALLYSTICK_SCAN": "by_client"}):
-            code, _, stderr = run(books, tmp_path, warm_spark, "--reread", "2", **way)
+            code, _, stderr = run_contract(books, tmp_path, warm_spark, "--reread", "2", **way)
             assert code == 1, stderr
             assert "Read again: the same digest" in stderr
 
