@@ -137,7 +137,7 @@ test-pages: object-store-setup ## Test the pages against a real store, with Airf
 	$(PYTEST) tests/pages
 
 test-stack: browser-setup mariadb-setup object-store-setup postgres-setup registry-setup ## Test everything on real servers, in three processes with a stack each: the longest first, one Airflow at a time
-	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder --durations 25 tests/soak tests/lab tests/browser tests/stack tests/object_store
+	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder --durations 25 tests/soak tests/lab tests/browser tests/object_store tests/stack
 
 object-store: object-store-setup ## Store artifacts in a real server of S3's interface: runs, pages of another process, the store gone
 	$(PYTEST) tests/object_store tests/pages/test_pages_object_store.py

@@ -39,6 +39,9 @@ _SETTINGS = {
     # Transactions may stay open for an hour, and one that timed out is aborted within a second.
     "transaction.max.timeout.ms": "3600000",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+    # A node that was killed comes back once its session is over: sooner than the stock 9 seconds.
+    "broker.session.timeout.ms": "4000",
+    "broker.heartbeat.interval.ms": "1000",
     # A compacted topic is compacted within seconds, by a cleaner that fits into a small heap.
     "log.cleaner.backoff.ms": "500",
     "log.cleaner.dedupe.buffer.size": "4194304",

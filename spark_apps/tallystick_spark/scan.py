@@ -290,6 +290,7 @@ def _scan_log(
             snapshot=sides.snapshot,
             queries=sides.queries,
             placed=sides.by_id is not None,
+            compared=asked.contract.ledger.columns.compared,
             rows_again=lambda plan, key_hashes, places: sides.parsed_rows().rows_of(plan, key_hashes, places),
         )
     else:

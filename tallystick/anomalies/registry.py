@@ -20,7 +20,7 @@ from tallystick.anomalies.breaks.duplicate_in_ledger_compensated import duplicat
 from tallystick.anomalies.breaks.duplicate_in_topic import duplicate_in_topic
 from tallystick.anomalies.breaks.foreign_in_topic import foreign_in_topic
 from tallystick.anomalies.breaks.lost_acknowledged_write import lost_acknowledged_write
-from tallystick.anomalies.breaks.mismatch import amount_mismatch, currency_mismatch
+from tallystick.anomalies.breaks.mismatch import amount_mismatch, column_mismatch, currency_mismatch
 from tallystick.anomalies.breaks.misrouted_in_topic import misrouted_in_topic
 from tallystick.anomalies.breaks.missing_in_ledger import missing_in_ledger
 from tallystick.anomalies.breaks.missing_in_topic import missing_in_topic_aborted_only, missing_in_topic_never_produced
@@ -129,6 +129,7 @@ RULES: tuple[AnomalyRule, ...] = (
     AnomalyRule(names=(BreakClass.OPEN_READ_IN_LEDGER,), letters="A2", rule=open_read_in_ledger),
     AnomalyRule(names=(BreakClass.AMOUNT_MISMATCH,), letters="X1", rule=amount_mismatch),
     AnomalyRule(names=(BreakClass.CURRENCY_MISMATCH,), letters="X1", rule=currency_mismatch),
+    AnomalyRule(names=(BreakClass.COLUMN_MISMATCH,), letters="X1", rule=column_mismatch),
     AnomalyRule(names=(BreakClass.OUT_OF_ORDER_IN_TOPIC,), letters="O1", rule=out_of_order_in_topic),
     AnomalyRule(names=(BreakClass.TORN_TRANSACTION,), letters="T1", rule=torn_transaction),
     AnomalyRule(names=(BreakClass.TORN_BY_PROTOCOL,), letters="T2", rule=torn_by_protocol),

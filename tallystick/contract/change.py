@@ -5,11 +5,12 @@ none judged: the old contract goes on, or a new one begins under a new name. See
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from tallystick.contract.compare import CompareRule, rule_of
 from tallystick.contract.compensation import CompensationRules
 from tallystick.contract.contract import Contract
 from tallystick.model.errors import TallystickError
@@ -147,6 +148,38 @@ _LEG_MOVED = (
 )
 
 
+def _compare_changes(field: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[ContractChange, ...]:
+    """A column may join or go, and be compared by another rule, but neither stand elsewhere nor be another kind."""
+    changes = []
+    for name in sorted(before.keys() | after.keys()):
+        was, now = before.get(name), after.get(name)
+        if was != now:
+            same = len({(rule.kind, rule.event, rule.column) for rule in _rules([was, now])}) < 2
+            effect, why = (
+                (ChangeEffect.RE_EVALUATED, _COMPARED) if same else (ChangeEffect.REFUSED, _COMPARED_OTHERWISE)
+            )
+            changes.append(ContractChange(field=f"{field}.{name}", before=was, after=now, effect=effect, why=why))
+    return tuple(changes)
+
+
+def _rules(stated: Iterable[Any]) -> Iterator[CompareRule]:
+    """Yield the rules of these, without those that compare nothing."""
+    for one in stated:
+        rule = rule_of(CompareRule.model_validate(one) if isinstance(one, dict) else one) if one else None
+        if rule is not None:
+            yield rule
+
+
+_COMPARED = (
+    "Pairs that come together from the next run on are compared so. Of an open item that was read before, what it does "
+    "not hold is not compared."
+)
+_COMPARED_OTHERWISE = (
+    "Open items hold the column as it was read under the old rule: compared with partners read under the new one, "
+    "equal pairs would be mismatches."
+)
+
+
 def _currency_case_changes(field: str, before: str, after: str) -> tuple[ContractChange, ...]:
     """Looser is possible at any time. Stricter is not: how an open item wrote its currency was not kept."""
     rule = _anew(_CASE_IGNORED) if after == "ignored" else _refused(_CASE_FORGOTTEN)
@@ -257,6 +290,7 @@ RULES: Mapping[str, Rule] = {
     "kafka.schema_registry": _kept(_SCHEMAS_ONLY),
     "kafka.producers": _kept(_NOTICE_ONLY),
     "legs": _leg_changes,
+    "compare": _compare_changes,
     "event.format": _anew(_FORMAT),
     "event.match_key": _refused(_WHAT_ITEMS_HOLD),
     "event.transaction_key": _refused(_WHAT_ITEMS_HOLD),

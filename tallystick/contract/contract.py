@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from tallystick.contract.alerts import AlertRules
+from tallystick.contract.compare import Compare, compared_columns
 from tallystick.contract.compensation import (
     COUNTERPOSTABLE,
     POSTABLE,
@@ -87,7 +88,13 @@ class Contract(ContractPart):
     """Where the topics are."""
     legs: dict[Name, TopicName] = Field(min_length=1)
     """Leg name to topic. A business transaction is whole when each leg was committed once."""
-    event: EventFields = EventFields()
+    compare: Compare = Field(default_factory=dict)
+    """Columns that event and row must agree in besides their money: name to rule. exact: the same text.
+    {exact: number}, {exact: time}: the same value, however it is written. {abs: 1}, {rel: 0.001}, {within: 2s}:
+    numbers and times may differ by so much. ignore: looked at, and not compared. event, column: where it stands, if not
+    under this name; shown: false hides what both sides say. What is absent or NULL equals nothing else. For events in
+    JSON."""
+    event: Annotated[EventFields, Field(validate_default=True)] = EventFields()
     """Format and fields of the payload, where they differ from the defaults."""
     ledger: LedgerSection
     """Where the ledger is."""
@@ -108,9 +115,9 @@ class Contract(ContractPart):
     empty: Literal["refused", "allowed"] = "refused"
     """May a window without any event or row be MATCHED? Refused: it is INCONCLUSIVE."""
     shown_keys: tuple[PayloadKey, ...] = (PayloadKey.MATCH_KEY, PayloadKey.TRANSACTION_KEY)
-    """Which keys of an event people may see: on pages, in reports, plans, explanations, logs and the Parquet of breaks
-    the others are masked. Place, leg, money and times are always shown; of the payload's other fields nothing is kept.
-    For cuts that are made under it. A plan as JSON is for programs and has all."""
+    """Which keys of an event people may see: on pages, in reports, plans, explanations, logs and the Parquet of
+    breaks the others are masked. Place, leg, money and times are always shown; of the payload's other fields only
+    those of compare are kept. For cuts that are made under it. A plan as JSON is for programs and has all."""
     expectations: ModuleName | None = None
     """A module of your own with suites of Great Expectations about the window's figures (docs/expectations.md). Their
     result is in the report and sends an alert; it changes no verdict."""
@@ -162,6 +169,26 @@ class Contract(ContractPart):
     def _knows_its_registry(cls, event: EventFields, info: ValidationInfo) -> EventFields:
         kafka = info.data.get("kafka")
         return event.asking(kafka.schema_registry) if kafka is not None else event
+
+    @field_validator("event")
+    @classmethod
+    def _reads_what_is_compared(cls, event: EventFields, info: ValidationInfo) -> EventFields:
+        compared = compared_columns(info.data.get("compare", {}))
+        event.refuse_to_compare(compared)
+        return event.comparing(compared)
+
+    @field_validator("ledger")
+    @classmethod
+    def _holds_what_is_compared(cls, ledger: LedgerSection, info: ValidationInfo) -> LedgerSection:
+        compared = compared_columns(info.data.get("compare", {}))
+        if ledger.kind == "topic":
+            named = next((name for name, rule in zip(compared.names, compared.rules, strict=True) if rule.column), None)
+            if named is not None:
+                raise ValueError(
+                    f"expected no column in compare.{named} with kind topic: inputs have the events' fields"
+                )
+            return ledger
+        return ledger.model_copy(update={"columns": ledger.columns.comparing(compared)})
 
     @field_validator("ledger")
     @classmethod
@@ -233,6 +260,7 @@ class Contract(ContractPart):
             several_legs = len(info.data.get("legs", ())) > 1
             inputs = _of_input(event, ledger, kafka.schema_registry, several_legs=several_legs)
             refuse_fields_inside_fields(inputs.paths)
+            inputs.refuse_to_compare(inputs.compared)
         return ledger
 
     @field_validator("ledger")
@@ -317,6 +345,10 @@ class Contract(ContractPart):
             )
         if event.sequence is not None:
             raise ValueError("expected none with event.sequence: a republished event would stand out of order")
+        if event.compared:
+            raise ValueError(
+                f"expected none with compare: a repair would write no {event.compared.names[0]}, and be a break itself"
+            )
         without_money = "amount_minor" in {**event.constants, **(ledger.columns.constants if ledger else {})}
         if ledger is not None and event.constants != ledger.columns.constants:
             raise ValueError(
@@ -418,7 +450,8 @@ def _of_input(event: EventFields, ledger: LedgerSection, registry: str | None, *
     plain = EventFields(
         **{name: getattr(event, name) for name in InputFields.model_fields}, amount_unit=ledger.amount_unit
     )
-    fields = plain.model_copy(update={name: one for name, one in ledger.event if one is not None}).asking(registry)
+    stated = {name: one for name, one in ledger.event if one is not None}
+    fields = plain.model_copy(update=stated).asking(registry).comparing(event.compared)
     return fields if several_legs else fields.model_copy(update={"leg": fields.match_key})
 
 

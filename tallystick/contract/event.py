@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
+from tallystick.contract.compare import NO_COLUMNS, ComparedColumns
 from tallystick.contract.field_path import refuse_fields_inside_fields
 from tallystick.contract.field_types import (
     AmountField,
@@ -44,6 +45,8 @@ class EventFields(ContractPart):
     kafka.schema_registry is named."""
     _registry: str | None = PrivateAttr(None)
     """Connection id of the registry of its schemas: the contract says it once, for all its events."""
+    _compared: ComparedColumns = PrivateAttr(NO_COLUMNS)
+    """What is compared besides money: the contract says it once, for both sides."""
 
     @property
     def registry(self) -> str | None:
@@ -57,6 +60,29 @@ class EventFields(ContractPart):
         fields = self.model_copy()
         fields._registry = registry if self.format in MAY_ASK_REGISTRY else None
         return fields
+
+    @property
+    def compared(self) -> ComparedColumns:
+        """Return what is compared besides money."""
+        return self._compared
+
+    def comparing(self, columns: ComparedColumns) -> "EventFields":
+        """Return the same fields, with these values beside them."""
+        fields = self.model_copy()
+        fields._compared = columns
+        return fields
+
+    def refuse_to_compare(self, columns: ComparedColumns) -> None:
+        """Raise ValueError where these values cannot be read beside the fields."""
+        for path in columns.paths:
+            if path in self.paths:
+                raise ValueError(f"expected compare to name other fields than event: {path} is one already")
+        refuse_fields_inside_fields((*self.paths, *columns.paths))
+        by_schema = self.format in ASKS_REGISTRY or (self.format == "debezium" and self._registry is not None)
+        if columns and by_schema:
+            raise ValueError(
+                f"expected no compare with event.format {self.format} and a registry: only values in JSON are compared"
+            )
 
     match_key: KeyField = "event_id"
     """Identifies the event; pairs with the ledger's match_key. The compared fields are no part of it. Like

@@ -34,10 +34,13 @@ PATTERNS = {
     r"^[A-Za-z0-9_.-]{1,100}$": "a header's name: letters, digits, '_', '.' and '-'",
     r"^[a-z_][a-z0-9_]{0,62}$": "a column's name in lower case letters, digits and _, without quotes",
     r"^[a-z_][a-z0-9_]*\.[a-z_][a-z0-9_]*$": "schema.table without quotes, such as ledger.action",
+    r"^\d{1,9}(ms|s|m|h|d)$": "a duration, such as 500ms, 2s, 5m, 1h or 1d",
 }
 """Each regular expression with its meaning, for the reference and for whoever breaks it."""
 
-_NAME, _TOPIC, _COLUMN, _PATH, _TABLE, _DAG, _PERSON, _MODULE, _HEADER, _PLAIN_COLUMN, _PLAIN_TABLE = PATTERNS
+_NAME, _TOPIC, _COLUMN, _PATH, _TABLE, _DAG, _PERSON, _MODULE, _HEADER, _PLAIN_COLUMN, _PLAIN_TABLE, _DURATION = (
+    PATTERNS
+)
 
 
 def _is_currency(code: str) -> str:
@@ -72,6 +75,7 @@ PayloadField = Annotated[
 ]
 TableName = Annotated[str, Field(pattern=_TABLE)]
 PlainTableName = Annotated[str, Field(pattern=_PLAIN_TABLE)]
+Duration = Annotated[str, Field(pattern=_DURATION)]
 HeaderName = Annotated[str, Field(pattern=_HEADER)]
 DagId = Annotated[str, Field(pattern=_DAG)]
 PersonName = Annotated[str, Field(pattern=_PERSON)]

@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator, model_validator
+from pydantic import Field, PrivateAttr, ValidationInfo, ValidatorFunctionWrapHandler, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from tallystick.contract.compare import NO_COLUMNS, ComparedColumns
 from tallystick.contract.event import InputFields
 from tallystick.contract.field_types import (
     AmountColumn,
@@ -53,6 +54,20 @@ class LedgerColumns(ContractPart):
     """Id of the compensation that wrote the row; empty in all others. With it, a row that its consumer posts behind
     ours is told apart from any other duplicate. topic_to_ledger only."""
 
+    _compared: ComparedColumns = PrivateAttr(NO_COLUMNS)
+    """What is compared besides money: the contract says it once, for both sides."""
+
+    @property
+    def compared(self) -> ComparedColumns:
+        """Return what is compared besides money."""
+        return self._compared
+
+    def comparing(self, columns: ComparedColumns) -> "LedgerColumns":
+        """Return the same columns, with these beside them."""
+        fields = self.model_copy()
+        fields._compared = columns
+        return fields
+
     @property
     def constants(self) -> dict[str, Any]:
         """Return the fields that no row has, each with what all rows have for it."""
@@ -61,6 +76,11 @@ class LedgerColumns(ContractPart):
     def named(self, roles: Iterable[str]) -> tuple[str, ...]:
         """Return the columns for these of the fields above, as a schema knows them, without constants."""
         return tuple(bare(one) for role in roles if isinstance(one := getattr(self, role), str))
+
+    @property
+    def compared_names(self) -> tuple[str, ...]:
+        """Return the columns that are compared besides money, as a schema knows them."""
+        return tuple(map(bare, self._compared.columns))
 
     @model_validator(mode="after")
     def _receipt_complete(self) -> Self:

@@ -69,6 +69,26 @@ event:
   transaction_key: {{record: key}}
 ```
 
+Event and row are compared by their money, and by more where the contract says so. Each column has a rule: a kind, in
+which both sides are written before they are compared, or how far they may lie apart.
+
+```yaml
+compare:
+  status: exact                 # the same text, character by character: no case, no spaces, no accents are passed over
+  batch: {{exact: number}}        # 1.50 is 1.5
+  fee: {{abs: 1}}                 # numbers that differ by 1 at most
+  rate: {{rel: 0.001}}            # by a thousandth of the larger one at most
+  booked_at: {{within: 2s}}       # instants; without a zone a time is in UTC, a date its midnight
+  iban: {{exact: text, event: data.account.iban, column: '"IBAN"', shown: false}}
+  note: ignore
+```
+
+What is absent equals nothing else: no key, JSON's NULL and SQL's are the same, and an empty text is none of them. A
+value that is not of its kind is compared as the text that it is. `true` and `false` are those words, an object or a
+list is its JSON with sorted keys, and a text of more than 500 characters is its SHA-256. A pair that differs is a
+`column_mismatch`, which names each column with its rule and what both sides say; a pair whose money differs is told as
+that alone. Numbers and times are compared one by one only where the texts of both sides differ.
+
 What all events or all rows have alike, none of them need say. With one leg, `transaction_key` may be the match key. A
 contract whose events carry no money states 0 on both sides, and an ISO 4217 code such as XXX: then it is told what is
 lost, doubled, torn or invented, and never what it is worth.
@@ -120,6 +140,7 @@ This page is written by `python -m tallystick.contract.reference_page`; a test h
 
 
 _IN_PLACE_OF_A_NAME = (
+    ("A rule of `compare`", "CompareRule"),
     ("`leg` as a constant", "LegConstant"),
     ("`currency` as a constant", "CurrencyConstant"),
     ("`amount_minor` as a constant", "NoMoney"),
@@ -176,6 +197,9 @@ def _default(key: str, field: Mapping[str, Any], required: list[str]) -> str:
 
 def _type(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
     """One value in words."""
+    *names, part = field.get("anyOf", (field,))
+    if names and "enum" in names[0] and "$ref" in part:
+        return f"{_type(names[0], definitions)}; or a mapping, see below"
     field = _without_null(field)
     if "$ref" in field:
         target = _resolve(field, definitions)
@@ -193,6 +217,8 @@ def _type(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
             return f"a mapping{_count(field, 'Properties')}; key: {key}; value: {value}"
         case "boolean":
             return "`true` or `false`"
+        case "number":
+            return f"a number{_bounds(field)}"
         case "integer":
             return f"a whole number{_bounds(field)}"
     if field.get("format") == "date-time":

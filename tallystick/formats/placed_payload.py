@@ -76,10 +76,10 @@ def placed_of(fields: EventFields) -> Placed | None:
         | {name: path_of((VALUE, *names_of(path))) for name, path in paths.items()}
     )
     return Placed(
-        fields=fields.model_copy(update=changed),
+        fields=fields.model_copy(update=changed).comparing(fields.compared.inside(VALUE)),
         headers=frozenset(headers.values()),
         reads_key=len(headers) < len(places),
-        reads_value=bool(paths),
+        reads_value=bool(paths or fields.compared),
     )
 
 

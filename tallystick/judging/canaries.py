@@ -52,16 +52,21 @@ class CanaryRow:
     leg: str
     amount_minor: int
     currency: str
+    compared_text: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Plant:
-    """The copies planted under one key: amounts of its events and rows, in minor units with their currency."""
+    """The copies planted under one key: amounts of its events and rows, in minor units with their currency.
+
+    says_nothing: its rows have no value in the columns that are compared besides, which all others have.
+    """
 
     name: str
     events: tuple[tuple[int, str], ...] = ()
     rows: tuple[tuple[int, str], ...] = ()
     transaction_key: str = _WHOLE
+    says_nothing: bool = False
 
     @property
     def match_key(self) -> str:
@@ -77,7 +82,7 @@ def _one(contract: Contract) -> tuple[int, str]:
 def _plants(contract: Contract) -> tuple[_Plant, ...]:
     one = amount, currency = _one(contract)
     much = _BIG if amount else amount
-    plants = (
+    plants: tuple[_Plant, ...] = (
         _Plant(name="equal", events=(one,), rows=(one,)),
         _Plant(name="event-alone", events=(one,)),
         _Plant(name="row-alone", rows=(one,)),
@@ -87,8 +92,20 @@ def _plants(contract: Contract) -> tuple[_Plant, ...]:
         _Plant(name="amount", events=((much, currency),), rows=((much + 1, currency),)),
         _Plant(name="currency", events=(one,), rows=((amount, "EUR" if currency == "USD" else "USD"),)),
     )
+    if contract.event.compared:
+        plants += (_Plant(name="column", events=(one,), rows=(one,), says_nothing=True),)
     torn = _Plant(name="torn", events=(one,), rows=(one,), transaction_key=_TORN)
     return (*plants, torn) if len(contract.legs) > 1 else plants
+
+
+_COMPARED = {"text": "canary", "number": "1", "time": "2026-01-01T00:00:00Z"}
+"""What a plant says in a column that is compared besides its money, by kind."""
+
+
+def _compared_text(contract: Contract, *, says_nothing: bool) -> str:
+    compared = contract.event.compared
+    values = [None if says_nothing else _COMPARED[rule.kind] for rule in compared.rules]
+    return compared.text_of(values) if compared else ""
 
 
 def canary_events(contract: Contract) -> tuple[CanaryEvent, ...]:
@@ -113,9 +130,11 @@ def canary_rows(contract: Contract) -> tuple[CanaryRow, ...]:
     """Return the planted ledger rows."""
     first, *others = sorted(contract.legs)
     planted = [
-        (plant.match_key, plant.transaction_key, first, money) for plant in _plants(contract) for money in plant.rows
+        (plant.match_key, plant.transaction_key, first, money, plant.says_nothing)
+        for plant in _plants(contract)
+        for money in plant.rows
     ]
-    planted += [(f"{CANARY}equal-{leg}", _WHOLE, leg, _one(contract)) for leg in others]
+    planted += [(f"{CANARY}equal-{leg}", _WHOLE, leg, _one(contract), False) for leg in others]
     return tuple(
         CanaryRow(
             row_id=f"{CANARY}{number}",
@@ -124,8 +143,9 @@ def canary_rows(contract: Contract) -> tuple[CanaryRow, ...]:
             leg=leg,
             amount_minor=amount_minor,
             currency=currency,
+            compared_text=_compared_text(contract, says_nothing=says_nothing),
         )
-        for number, (match_key, transaction_key, leg, (amount_minor, currency)) in enumerate(planted)
+        for number, (match_key, transaction_key, leg, (amount_minor, currency), says_nothing) in enumerate(planted)
     )
 
 
@@ -143,7 +163,7 @@ def _missed_by_the_scan(contract: Contract, scan: CanaryScan) -> Iterator[str]:
             for side, copies in ((ItemSide.TOPIC, plant.events), (ItemSide.LEDGER, plant.rows))
             for money in copies
         )
-        if plant.events == plant.rows:
+        if plant.events == plant.rows and not plant.says_nothing:
             wanted = Counter()
         if {key: count for key, count in home.items() if key[0] == plant.match_key} != wanted:
             yield f"{plant.name} (scan)"
@@ -190,6 +210,8 @@ def _wanted(contract: Contract) -> dict[str, set[BreakClass | Doubt]]:
         f"{CANARY}currency": {BreakClass.CURRENCY_MISMATCH},
         Doubt.UNREADABLE_PAYLOAD: {Doubt.UNREADABLE_PAYLOAD},
     }
+    if contract.event.compared:
+        wanted[f"{CANARY}column"] = {BreakClass.COLUMN_MISMATCH}
     if len(contract.legs) > 1:
         wanted[_TORN] = {BreakClass.TORN_TRANSACTION}
     return wanted
@@ -210,6 +232,10 @@ def _value(
         (fields.leg, leg),
         (fields.amount_minor, _as_written(amount_minor, currency) if is_major else amount_minor),
         (fields.currency, currency),
+        *(
+            (path, _COMPARED[rule.kind])
+            for path, rule in zip(fields.compared.paths, fields.compared.rules, strict=True)
+        ),
     )
     return json.dumps(document_of({path: value for path, value in said if isinstance(path, str)})).encode()
 

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from tallystick.contract.compare import ComparedColumns, CompareRule
 from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.batch_fingerprints import compare_anchors
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
@@ -115,6 +116,7 @@ def with_plant(
             direction=contract.direction,
             deadlines=deadlines,
             legs=contract.legs,
+            columns=contract.event.compared,
         )
         for case in group_by_key(copies, carried)
     )
@@ -364,6 +366,16 @@ def out_of_order(evidence: Evidence) -> Evidence:
         highest_offset=10,
     )
     return oddities(out_of_order=(late,), out_of_order_count=1)(evidence)
+
+
+def other_column(evidence: Evidence) -> Evidence:
+    """Return an event and a row of the same money, which say other things in a column that is compared."""
+    columns = ComparedColumns((CANARY,), (CompareRule(exact="text"),))
+    contract = evidence.contract
+    comparing = contract.model_copy(update={"event": contract.event.comparing(columns)})
+    event = replace(_leg_copy(*min(contract.legs.items()), 13), compared_text=columns.text_of(["one"]))
+    row = replace(event, side=ItemSide.LEDGER, item_id=ledger_item_id(CANARY), compared_text=columns.text_of(["other"]))
+    return with_plant(replace(evidence, contract=comparing), (event, row))
 
 
 def torn(*, aborted_by: int | None) -> Change:

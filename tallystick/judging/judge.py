@@ -190,6 +190,7 @@ def _item_as_it_stands(copy: Entry) -> OpenItem | None:
         amount_minor=copy.amount_minor,
         currency=copy.currency,
         written_ms=copy.written_ms,
+        compared_text=copy.compared_text,
     )
 
 
@@ -308,6 +309,7 @@ def _new_item(
         found_as=found.break_class if found else None,
         cleared_by=cleared_by,
         written_ms=copy.written_ms,
+        compared_text=copy.compared_text,
     )
 
 

@@ -12,13 +12,14 @@ One file, since all ways of reading must say the same.
 A readable event is one JSON object (RFC 8259) in UTF-8, with nothing but white space behind it and not more than
 DEPTH_MAX deep, whose fields are of the right kinds. A field whose path has several keys lies in objects inside it. Its
 texts are JSON strings, or whole numbers, whose digits are the text; they hold no NUL and not more than TEXT_LENGTH_MAX
-characters. Nothing is replaced, rounded or cut. A name that an object has twice counts as its last value says; a byte
-order mark before the payload is passed over.
+characters. What is compared besides money (`tallystick.contract.compare`) makes none unreadable, whatever it is.
+Nothing is replaced, rounded or cut. A name that an object has twice counts as its last value says; a byte order mark
+before the payload is passed over.
 """
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
 from hashlib import sha256
 from operator import attrgetter
@@ -28,6 +29,7 @@ from typing import Annotated, Any, NamedTuple, Protocol, Union, cast
 import msgspec
 from msgspec import Meta
 
+from tallystick.contract.compare import ComparedColumns, text_of_json
 from tallystick.contract.equality import LONG_MAX, LONG_MIN, TEXT_LENGTH_MAX
 from tallystick.contract.event import EventFields
 from tallystick.contract.field_path import names_of
@@ -70,6 +72,7 @@ class EventReading(NamedTuple):
     currency: str | None = None
     ordering_key: str | None = None
     sequence: int | None = None
+    compared_text: str = ""
     problem: str = ""
 
 
@@ -86,6 +89,8 @@ class Event(Protocol):
     def amount_minor(self) -> int: ...
     @property
     def currency(self) -> str: ...
+    @property
+    def compared_text(self) -> str: ...
 
 
 class SimpleEvents(NamedTuple):
@@ -124,7 +129,8 @@ class EventDecoder:
         self._amount = fields.amount_minor if isinstance(fields.amount_minor, str) else None
         self._is_major = fields.amount_unit == "major"
         self._sequence = fields.sequence
-        self._decode = _raw_decoder({path: names_of(path) for path in fields.paths})
+        self._compared = fields.compared
+        self._decode = _raw_decoder({path: names_of(path) for path in (*fields.paths, *self._compared.paths)})
         self._opened: tuple[Sequence[bytes | None], Sequence[bytes | None]] = ((), ())
 
     def read(self, value: bytes | None) -> EventReading:
@@ -143,6 +149,11 @@ class EventDecoder:
     def has_places(self) -> bool:
         """Return whether a field stands outside of a record's value. Then `payload` is what all other methods read."""
         return self._placed is not None
+
+    @property
+    def compares_text(self) -> bool:
+        """Return whether the contract compares more than money."""
+        return bool(self._compared)
 
     def payload(self, record: PlacedRecord) -> bytes | None:
         """Return what is read of a record: its value, or one JSON object with its headers and its key (ADR 45).
@@ -198,15 +209,18 @@ class EventDecoder:
         return EventReading(
             **known,
             sequence=self._whole_number(raw, self._sequence, problems) if self._sequence else None,
+            compared_text=_compared_text(self._compared, raw) if self._compared else "",
             problem=problems[0] if problems else "",
         )
 
     def read_simple(self, values: Sequence[bytes | None]) -> SimpleEvents | None:
         """Read all events by compiled code, if each is simple (decision record 33); otherwise None.
 
-        None too where legs are told apart, and where that code was not compiled.
+        None too where legs are told apart or more than money is compared, and where that code was not compiled.
         """
         if _read_simple is None or self._several_legs or self._amount is None or not _is_plain(self._fields):
+            return None
+        if self._compared:
             return None
         columns = _read_simple(list(self._all_opened(values)), self._simple_names, TEXT_LENGTH_MAX)
         if columns is None:
@@ -457,19 +471,26 @@ def _shape(
     kinds: Mapping[str, Any],
     *,
     may_lack: bool = False,
+    optional: Collection[str] = (),
     more: Mapping[str, property] = MappingProxyType({}),
 ) -> Any:
     """Return msgspec's type for an object with these fields, each an attribute of its name, however deep it lies.
 
-    may_lack: what is absent is None. more: attributes beside them.
+    may_lack: what is absent is None. optional: names of what may be absent, as an empty Raw; an object around one may
+    not. more: attributes beside them.
     """
     absent = (None,) if may_lack else ()
-    members: list[Any] = [(name, kinds[name], *absent) for name, names in paths.items() if len(names) == 1]
+    members: list[Any] = [
+        (name, kinds[name], *((msgspec.Raw(),) if name in optional else absent))
+        for name, names in paths.items()
+        if len(names) == 1
+    ]
+    members.sort(key=lambda member: len(member) == 3)
     keys, deep = {name: paths[name][0] for name, *_ in members}, dict(more)
     for number, (key, some) in enumerate(sorted(_by_first(paths).items())):
         attribute = f"inside_{number}"
-        inside = _shape(f"{title}Inside", some, kinds, may_lack=may_lack)
-        members.append((attribute, inside | None if may_lack else inside, *absent))
+        inside = _shape(f"{title}Inside", some, kinds, may_lack=may_lack, optional=optional)
+        members.insert(0, (attribute, inside | None if may_lack else inside, *absent))
         keys[attribute] = key
         deep |= {
             name: property(_or_none(attribute, name) if may_lack else attrgetter(f"{attribute}.{name}"))
@@ -491,7 +512,7 @@ def _or_none(attribute: str, name: str) -> Callable[[Any], Any]:
 class _Texts:
     """An event whose texts are text. Raises OverflowError where a number has too many digits for one."""
 
-    __slots__ = ("amount_minor", *_TEXTS)
+    __slots__ = ("amount_minor", "compared_text", *_TEXTS)
     match_key: str
     transaction_key: str
     leg: str
@@ -499,6 +520,7 @@ class _Texts:
 
     def __init__(self, event: Any) -> None:
         self.amount_minor: int = event.amount_minor
+        self.compared_text: str = event.compared_text
         for name in _TEXTS:
             text = getattr(event, name)
             if not isinstance(text, str):
@@ -560,13 +582,29 @@ def _quick_decoder(
         name: property(attrgetter(named[path])) for name, path in paths.items() if name not in named.values()
     }
     stated = {name: property(partial(_stated, constant)) for name, constant in fields.constants.items()}
-    shape = _shape("Event", {name: path for path, name in named.items()}, kinds, more=others_names | stated)
+    compared = {f"compared_{number}": names_of(path) for number, path in enumerate(fields.compared.paths)}
+    compared_text = partial(_text_of_compared, fields.compared, tuple(compared))
+    shape = _shape(
+        "Event",
+        {name: path for path, name in named.items()} | compared,
+        dict(kinds) | dict.fromkeys(compared, msgspec.Raw),
+        optional=compared,
+        more=others_names | stated | {"compared_text": property(compared_text if compared else partial(_stated, ""))},
+    )
     # Of None it raises TypeError, for which `read_whole` waits: a test before each call would cost a call more.
     return cast("Callable[[bytes | None], Event]", msgspec.json.Decoder(shape).decode)
 
 
 def _stated(constant: Any, event: Any) -> Any:
     return constant
+
+
+def _compared_text(compared: ComparedColumns, raw: Mapping[str, bytes]) -> str:
+    return compared.text_of([text_of_json(raw.get(path, b"")) for path in compared.paths])
+
+
+def _text_of_compared(compared: ComparedColumns, names: Sequence[str], event: Any) -> str:
+    return compared.text_of([text_of_json(bytes(getattr(event, name))) for name in names])
 
 
 def _two_keys(fields: EventFields) -> Any:

@@ -48,7 +48,7 @@ from sqlalchemy.exc import DBAPIError, NoSuchTableError, OperationalError
 from sqlalchemy.pool import NullPool
 
 from tallystick.connections.postgres_failures import what_to_do
-from tallystick.contract.equality import Compared, row_money
+from tallystick.contract.equality import Money, row_money
 from tallystick.contract.field_types import Constant
 from tallystick.contract.ledger import LedgerSection
 from tallystick.contract.sql_condition import EXPECTED, for_pgjdbc, why_no_condition
@@ -98,7 +98,7 @@ _ALIKE_IN_OTHER_CASE = (*MYSQL_FAMILY, "mssql")
 """Databases that by default take texts for equal that differ in case, or by spaces at their end."""
 
 _TEXTS = ("row_id", "match_key", "transaction_key", "leg")
-_COLUMNS = (*_TEXTS, *Compared._fields)
+_COLUMNS = (*_TEXTS, *Money._fields)
 
 
 _REPLAYED_UNTIL = (
@@ -192,7 +192,7 @@ class JdbcLedger:
                 f"got {self._column(columns.written_at).type!r}; expected a timestamp with its zone"
             )
         try:
-            self.connection.execute(self._select().limit(0))
+            self.connection.execute(self._select().add_columns(*self._compared_columns()).limit(0))
         except DBAPIError as error:
             if isinstance(error, OperationalError) and not self._says_a_typo(error):
                 raise
@@ -369,7 +369,7 @@ class JdbcLedger:
         compared = [
             as_driver_texts(one, dialect=self.connection.dialect.name).label(name) for name, one in names.items()
         ]
-        statement = select(*compared, *moment).where(
+        statement = select(*compared, *self._compared_columns(), *moment).where(
             self._between(ledger_slice.position_start, ledger_slice.position_end), self._pairs
         )
         dialect: Any = type(self.connection.dialect)
@@ -381,13 +381,23 @@ class JdbcLedger:
         columns = self.ledger.columns
         partition, offset = columns.receipt_partition, columns.receipt_offset
         return select(
-            *self._compared(),
+            *self._money_and_keys(),
             self._order.label("position"),
             (self._column(partition) if partition else null()).label("receipt_partition"),
             (self._column(offset) if offset else null()).label("receipt_offset"),
         ).where(self._pairs)
 
-    def _compared(self) -> list[ColumnElement[Any]]:
+    @property
+    def compared_labels(self) -> tuple[str, ...]:
+        """Return what the slice's query calls the columns that are compared besides money."""
+        return tuple(f"compared_{number}" for number in range(len(self.ledger.columns.compared.names)))
+
+    def _compared_columns(self) -> list[ColumnElement[Any]]:
+        columns = zip(self.compared_labels, self.ledger.columns.compared.columns, strict=True)
+        dialect = self.connection.dialect.name
+        return [as_driver_texts(self._column(one), dialect=dialect).label(label) for label, one in columns]
+
+    def _money_and_keys(self) -> list[ColumnElement[Any]]:
         return [self._source(getattr(self.ledger.columns, name)).label(name) for name in _COLUMNS]
 
     @cached_property

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
-from tallystick.contract.equality import Compared, row_money
+from tallystick.contract.equality import Money, row_money
 from tallystick.contract.field_types import Constant
 from tallystick.contract.ledger import LedgerSection
 from tallystick.contract.sql_names import bare, parts_of
@@ -41,7 +41,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 _NANOSECONDS = 1_000_000
 """Nanoseconds of a millisecond."""
 
-_COLUMNS = ("row_id", "match_key", "transaction_key", "leg", *Compared._fields)
+_COLUMNS = ("row_id", "match_key", "transaction_key", "leg", *Money._fields)
 _BEFORE_ALL = -1
 """Position of what the baseline found: below every slice."""
 
@@ -124,7 +124,7 @@ class ParquetLedger:
             columns = self.ledger.columns
             wanted = columns.named(_COLUMNS)
             written_at = bare(columns.written_at or "")
-            for name in (*wanted, *([written_at] if written_at else [])):
+            for name in (*wanted, *columns.compared_names, *([written_at] if written_at else [])):
                 if name not in schema.names:
                     raise LedgerRefused(
                         f"ledger file {newest.path}: has no column {name}; it has {', '.join(schema.names)}"

@@ -161,6 +161,15 @@ def column_list(ledger: LedgerSection) -> str:
     )
 
 
+def compared_list(ledger: LedgerSection) -> str:
+    """Return the columns that are compared besides money, behind a comma, as one JSON list; "" where there are none.
+
+    JSON writes a time with its zone, whatever the session's settings are.
+    """
+    columns = ledger.columns.compared.columns
+    return f", json_build_array({', '.join(columns)})::text AS compared_text" if columns else ""
+
+
 def _source(column: str | Constant) -> str:
     """Return a column, or the constant in its place; a contract's constants need no escaping."""
     return column if isinstance(column, str) else f"'{column.constant}'"
@@ -233,7 +242,8 @@ def slice_queries(ledger: LedgerSection, *, xid_start: int, xid_end: int, block_
     table, and both read under its snapshot.
     """
     condition = f"{slice_condition(ledger, xid_start=xid_start, xid_end=xid_end)} AND {pairing_condition(ledger)}"
-    select = f"SELECT {column_list(ledger)}, {written_ms(ledger)} FROM {ledger.table} WHERE {condition}"
+    columns = f"{column_list(ledger)}, {written_ms(ledger)}{compared_list(ledger)}"
+    select = f"SELECT {columns} FROM {ledger.table} WHERE {condition}"
     if block_count is None or block_count < 2:
         return (select,)
     middle = block_count // 2
@@ -306,13 +316,14 @@ def rows_by_place_query(ledger: LedgerSection, *, bounds: Sequence[int], xid_sta
 
 def digests_query(ledger: LedgerSection, *, bounds: Sequence[int], xid_start: int, xid_end: int) -> str:
     """Return the query, by written_xid, of one order-free digest per place of the rows of [xid_start, xid_end)."""
-    names = ("row_id", "match_key", "transaction_key", "leg", "amount_minor", "currency")
+    compared = ("compared_text",) if ledger.columns.compared else ()
+    names = ("row_id", "match_key", "transaction_key", "leg", "amount_minor", "currency", *compared)
     said = " || chr(31) || ".join(f"{name}::text" for name in names)
     inside = slice_condition(ledger, xid_start=xid_start, xid_end=xid_end)
     return (
         f"SELECT number, sum(hashtextextended({said}, 0))::text AS digest FROM (SELECT {_bounds_reached(bounds)} AS "
-        f"number, {column_list(ledger)} FROM {ledger.table} WHERE {inside} AND {pairing_condition(ledger)}) AS said "
-        "GROUP BY 1"
+        f"number, {column_list(ledger)}{compared_list(ledger)} FROM {ledger.table} "
+        f"WHERE {inside} AND {pairing_condition(ledger)}) AS said GROUP BY 1"
     )
 
 

@@ -102,7 +102,7 @@ def describe_table(connection: psycopg.Connection, ledger: LedgerSection) -> Led
         connection.execute(
             f"SELECT {postgres_sql.column_list(ledger)}, {postgres_sql.receipt_list(ledger)}, "
             f"{postgres_sql.repair_list(ledger)}, {postgres_sql.written_ms(ledger)}, "
-            f"{postgres_sql.row_xid(ledger, near_xid=0)} "
+            f"{postgres_sql.row_xid(ledger, near_xid=0)}{postgres_sql.compared_list(ledger)} "
             f"FROM {ledger.table} WHERE {postgres_sql.pairing_condition(ledger)} LIMIT 0"
         )
     except psycopg.OperationalError:

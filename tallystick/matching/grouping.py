@@ -52,6 +52,7 @@ def copy_of_item(item: OpenItem, *, ignore_case: bool) -> Entry:
         order=place_in_order(item.item_id),
         carried=item,
         written_ms=item.written_ms,
+        compared_text=item.compared_text,
     )
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from tallystick.contract.equality import Compared, compared
+from tallystick.contract.equality import Compared, Money, compared
 from tallystick.matching.unreadable_ranges import NOTHING, OutOfSight
 from tallystick.model.item_reason import Reason
 from tallystick.model.open_item import ItemSide, OpenItem
@@ -55,6 +55,7 @@ class Entry:
     written_ms: when it was written, by its record's timestamp or its row's column; None where nobody says.
     is_new_version: of the carried row, which was written anew and read again by this cut. reverses: of a reversal, the
     item id of the copy it takes back. action_id: the action of ours that wrote this copy; of events only of reversals.
+    compared_text: as `ComparedColumns.text_of` makes it; "" where money alone is compared.
     """
 
     side: ItemSide
@@ -70,11 +71,17 @@ class Entry:
     is_new_version: bool = False
     reverses: str = ""
     action_id: str = ""
+    compared_text: str = ""
 
     @property
     def compared(self) -> Compared:
         """Return the values it is compared by; a currency whose case is ignored is written in capitals already."""
-        return compared(self.amount_minor, self.currency)
+        return compared(self.amount_minor, self.currency, compared_text=self.compared_text)
+
+    @property
+    def money(self) -> Money:
+        """Return the amount with its currency."""
+        return self.compared.money
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from tallystick.contract.compare import NO_COLUMNS, ComparedColumns
 from tallystick.contract.equality import compared
 from tallystick.matching.match_case import (
     BEYOND_THE_CUT,
@@ -87,11 +88,12 @@ def pair_key(
     deadlines: Deadlines,
     legs: Mapping[str, str] = NO_LEGS,
     rows_keep_sign: bool = False,
+    columns: ComparedColumns = NO_COLUMNS,
 ) -> MatchResult:
     """Pair one key. The order of rows, and on which side a copy was read first, change nothing.
 
     legs: leg name to topic; without them no event is misrouted. rows_keep_sign: does a row that takes one back have
-    that one's amount, and not the same with the other sign?
+    that one's amount, and not the same with the other sign? columns: compared besides money.
     """
     if not case.match_key:
         rows = [copy for copy in case.copies if not _is_judged(copy)]
@@ -100,11 +102,19 @@ def pair_key(
         alone = _judge_alone(case, case.copies[0], origin_side(direction), deadlines)
         residues = [_in_its_words(_judge_route(residue, legs), direction) for residue in alone]
         return MatchResult(case=case, matched=(), residues=tuple(residues))
-    return pair_several(case, direction=direction, deadlines=deadlines, legs=legs, rows_keep_sign=rows_keep_sign)
+    return pair_several(
+        case, direction=direction, deadlines=deadlines, legs=legs, rows_keep_sign=rows_keep_sign, columns=columns
+    )
 
 
 def pair_several(
-    case: MatchGroup, *, direction: Direction, deadlines: Deadlines, legs: Mapping[str, str], rows_keep_sign: bool
+    case: MatchGroup,
+    *,
+    direction: Direction,
+    deadlines: Deadlines,
+    legs: Mapping[str, str],
+    rows_keep_sign: bool,
+    columns: ComparedColumns = NO_COLUMNS,
 ) -> MatchResult:
     """Pair the copies of one key. Of a copy alone it says the same as `_judge_alone`."""
     netted: tuple[tuple[Entry, Entry], ...] = ()
@@ -121,7 +131,8 @@ def pair_several(
     extras = frozenset(copy.item_id for copy in _extra_origins(case, origins, origin))
     pairs: tuple[tuple[Entry, Entry], ...] = ()
     if origins and followers:
-        pairs = _pair(origins, followers, apart=_belongs_to_an_older_pair(case, extras, deadlines, follower=follower))
+        apart = _belongs_to_an_older_pair(case, extras, deadlines, follower=follower)
+        pairs = _pair(origins, followers, apart=apart, columns=columns)
     beside = _beside_unread(case, pairs, extras)
     key_was_paired = bool(pairs) or (bool(followers) and _was_consumed(case, follower))
     partner = {copy.item_id: other for pair in pairs for copy, other in (pair, pair[::-1])}
@@ -130,7 +141,9 @@ def pair_several(
     told = {copy.item_id for residue in beside for copy in (residue.copy, residue.partner) if copy is not None}
     for copy in origins:
         if copy.item_id not in told:
-            residues += _judge_origin(case, copy, partner.get(copy.item_id), copy.item_id in extras, origins, deadlines)
+            followed_by, is_extra = partner.get(copy.item_id), copy.item_id in extras
+            is_equal = followed_by is not None and columns.agree(copy.compared, followed_by.compared)
+            residues += _judge_origin(case, copy, followed_by, is_extra, origins, deadlines, is_equal=is_equal)
     for copy in followers:
         if copy.item_id not in partner and not _is_judged(copy):
             unjudged = (it for it in followers if it.item_id not in case.surplus_rows and not _is_surplus(it))
@@ -143,7 +156,7 @@ def pair_several(
     equal = tuple(
         pair if origin is ItemSide.TOPIC else pair[::-1]
         for pair in pairs
-        if pair[0].compared == pair[1].compared and pair[0].item_id not in odd
+        if columns.agree(pair[0].compared, pair[1].compared) and pair[0].item_id not in odd
     )
     astray = {topic.item_id for topic, _ in equal if is_misrouted(topic, legs) and not _is_called_misrouted(topic)}
     return MatchResult(
@@ -247,23 +260,67 @@ def _may_be_written_anew(row: Entry, deadlines: Deadlines) -> bool:
 
 
 def _pair(
-    origins: Iterable[Entry], followers: Iterable[Entry], *, apart: Callable[[Entry, Entry], bool]
+    origins: Iterable[Entry],
+    followers: Iterable[Entry],
+    *,
+    apart: Callable[[Entry, Entry], bool],
+    columns: ComparedColumns,
 ) -> tuple[tuple[Entry, Entry], ...]:
-    """Pair equal copies first, then the rest in order, without copies that may not be paired any more. apart: are no
-    pair.
+    """Pair equal copies first, or as many as tolerances let agree, then the rest in order, without copies that may not
+    be paired any more. apart: are no pair.
     """
     free_origins = [copy for copy in origins if copy.carried is None or copy.carried.pairable]
     free_followers = [copy for copy in followers if copy.carried is None or copy.carried.pairable]
-    pairs = []
-    for equal_only in (True, False):
+    pairs: list[tuple[Entry, Entry]] = []
+
+    def take(wanted: Callable[[Entry, Entry], bool]) -> None:
         for copy in tuple(free_origins):
-            equal = (one for one in free_followers if not equal_only or one.compared == copy.compared)
-            partner = next((one for one in equal if not apart(copy, one)), None)
+            partner = next((one for one in free_followers if wanted(copy, one) and not apart(copy, one)), None)
             if partner is not None:
                 pairs.append((copy, partner))
                 free_origins.remove(copy)
                 free_followers.remove(partner)
+
+    if columns:
+        followed = _most_that_agree(free_origins, free_followers, columns, apart)
+        take(lambda copy, one: followed.get(copy.item_id) == one.item_id)
+    else:
+        take(lambda copy, one: one.compared == copy.compared)
+    take(lambda copy, one: True)
     return tuple(pairs)
+
+
+def _most_that_agree(
+    origins: Iterable[Entry],
+    followers: Iterable[Entry],
+    columns: ComparedColumns,
+    apart: Callable[[Entry, Entry], bool],
+) -> dict[str, str]:
+    """Return followers by their origins, as item ids, so that no other choice leaves fewer pairs that differ. An equal
+    follower is taken before one that is near enough, if that costs no pair. Source: Kuhn's algorithm, augmenting paths.
+    """
+    candidates = {
+        copy.item_id: [
+            one.item_id
+            for one in sorted(followers, key=lambda one: one.compared != copy.compared)  # used at once
+            if columns.agree(copy.compared, one.compared) and not apart(copy, one)
+        ]
+        for copy in origins
+    }
+    origin_of: dict[str, str] = {}
+
+    def find(origin: str, seen: set[str]) -> bool:
+        for follower in candidates[origin]:
+            if follower not in seen:
+                seen.add(follower)
+                if follower not in origin_of or find(origin_of[follower], seen):
+                    origin_of[follower] = origin
+                    return True
+        return False
+
+    for origin in candidates:
+        find(origin, set())
+    return {origin: follower for follower, origin in origin_of.items()}
 
 
 def _beside_unread(
@@ -327,7 +384,10 @@ def _judge_origin(
     is_extra: bool,
     origins: tuple[Entry, ...],
     deadlines: Deadlines,
+    *,
+    is_equal: bool = False,
 ) -> list[UnmatchedItem]:
+    """is_equal: does the partner agree in all that is compared?"""
     if is_extra:
         original = None if copy is origins[0] else origins[0]
         reason = reason_of(ReasonCode.EXTRA_WAS_FOLLOWED if partner else ReasonCode.EXTRA_ALONE)
@@ -342,7 +402,7 @@ def _judge_origin(
             )
         ]
     if partner is not None:
-        if partner.compared == copy.compared:
+        if is_equal:
             return []
         if _is_of_a_row_beyond_the_cut(case, copy, partner):
             return _await_the_row(copy if copy.side is ItemSide.TOPIC else partner, deadlines)

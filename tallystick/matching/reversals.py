@@ -177,7 +177,7 @@ def rows_of_ours(lookup_hits: Iterable[LookupHit], copy: Entry, *, new: Collecti
         if seen.detail.get("action_id")
         and not seen.detail.get("reverses")
         and seen.item_id not in taken_back
-        and (seen.detail.get("amount_minor"), seen.detail.get("currency")) == copy.compared
+        and (seen.detail.get("amount_minor"), seen.detail.get("currency")) == copy.money
     )
 
 

@@ -54,7 +54,7 @@ def standing_beside(
     read: dict[tuple[str, str], list[_Money]] = {}
     for copy in copies:
         if copy.side is ItemSide.LEDGER:
-            read.setdefault((copy.item_id, copy.match_key), []).append(copy.compared)
+            read.setdefault((copy.item_id, copy.match_key), []).append(copy.money)
     beside: set[str] = set()
     for name, items in of_rows.items():
         ids = {name, *(item.item_id for item in items)}

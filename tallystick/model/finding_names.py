@@ -30,6 +30,7 @@ class BreakClass(StrEnum):
     OPEN_READ_IN_LEDGER = "open_read_in_ledger"
     AMOUNT_MISMATCH = "amount_mismatch"
     CURRENCY_MISMATCH = "currency_mismatch"
+    COLUMN_MISMATCH = "column_mismatch"
     TORN_TRANSACTION = "torn_transaction"
     TORN_BY_PROTOCOL = "torn_by_protocol"
     BLED_INTO_TRANSACTION = "bled_into_transaction"

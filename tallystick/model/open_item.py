@@ -35,7 +35,8 @@ class OpenItem:
     is one item for ever.
     reason: why it stands so. found_as: the class of the break that it answers for, break_id; None where there is none.
     pairable: may a later arrival still be its partner? Broken items stay pairable until one is found.
-    written_ms: when the copy was written, in milliseconds since 1970, where anybody says.
+    written_ms: when the copy was written, in milliseconds since 1970, where anybody says. compared_text: its values of
+    the contract's compared columns; "" where none were compared when it was read.
     """
 
     item_id: str
@@ -55,6 +56,7 @@ class OpenItem:
     found_as: BreakClass | None = None
     cleared_by: str = ""
     written_ms: int | None = None
+    compared_text: str = ""
 
 
 def legs_item_id(transaction_key: str) -> str:

@@ -142,7 +142,18 @@ def side_by_side(item_break: Break) -> tuple[FieldRow, ...]:
         ("amount", _amount(topic), _amount(ledger), _differ(topic, ledger, "amount_minor")),
         ("currency", _text(topic, "currency"), _text(ledger, "currency"), _differ(topic, ledger, "currency")),
     )
-    return tuple(FieldRow(field=field, topic=one, ledger=other, differs=differs) for field, one, other, differs in rows)
+    columns = (
+        (escape_untrusted(str(one["column"])), _value(one["topic"]), _value(one["ledger"]), True)
+        for one in item_break.evidence.get("columns", ())
+    )
+    return tuple(
+        FieldRow(field=field, topic=one, ledger=other, differs=differs)
+        for field, one, other, differs in (*rows, *columns)
+    )
+
+
+def _value(said: object) -> str:
+    return "null" if said is None else escape_untrusted(str(said))
 
 
 def _side(item_break: Break, side: str) -> Mapping[str, object]:

@@ -309,6 +309,7 @@ def pair(dated: DatedItems) -> PairedItems:
             deadlines=dated.deadlines,
             legs=contract.legs,
             rows_keep_sign=contract.rows_keep_sign,
+            columns=contract.event.compared,
         )
         for case in located.groups
     )

@@ -123,6 +123,9 @@ def _side(item_break: Break, side: str) -> Iterator[str]:
     if isinstance(amounts, Mapping) and "amount_minor" in amounts:
         says = format_minor(int(amounts["amount_minor"]), str(amounts.get("currency", "")))
         yield f"It says {escape_untrusted(says)}."
+    for one in evidence.get("columns", ()):
+        value = "nothing" if one[side] is None else escape_untrusted(str(one[side]))
+        yield f"In {escape_untrusted(str(one['column']))} it says {value}."
     for seen in evidence.get("found_elsewhere", ()):
         if str(seen.get("at", "")).startswith(f"{side}:"):
             yield _found_copy(seen)

@@ -2,7 +2,8 @@
 
 Pairing needs every key, so the store keeps them; they are masked where stored values leave it: pages, reports, plans,
 explanations, logs and the Parquet of breaks. Positions, money, legs and times are what the books are about, and are
-always shown; no other field of a payload is kept at all. Does not decide what an alert shows: `alert.match_keys`.
+always shown; of a payload's other fields only those that the contract compares are kept, and `shown: false` hides one.
+Does not decide what an alert shows: `alert.match_keys`.
 """
 
 import re
@@ -36,6 +37,8 @@ class Mask:
         self._match_key = PayloadKey.MATCH_KEY in hidden
         self._transaction_key = PayloadKey.TRANSACTION_KEY in hidden
         self._ordering_key = PayloadKey.ORDERING_KEY in hidden
+        compared = contract.event.compared
+        self._columns = {name for name, rule in zip(compared.names, compared.rules, strict=True) if not rule.shown}
 
     @property
     def hides_events(self) -> bool:
@@ -48,6 +51,9 @@ class Mask:
 
     def item_break(self, found: Break) -> Break:
         own = str(found.evidence.get("ordering_key") or "") if self._ordering_key else ""
+        if self._columns and "columns" in found.evidence:
+            columns = [self._column(one) for one in found.evidence["columns"]]
+            found = replace(found, evidence={**found.evidence, "columns": columns})
         return self._masked(found, self._keys(found.match_key, found.transaction_key) | {own})
 
     def item(self, item: OpenItem) -> OpenItem:
@@ -71,6 +77,10 @@ class Mask:
             replace(excluded, match_keys=tuple(map(self.key, excluded.match_keys))) for excluded in plan.left_out
         )
         return replace(plan, items=tuple(map(self._plan_item, plan.items)), left_out=left_out)
+
+    def _column(self, said: Mapping[str, Any]) -> dict[str, Any]:
+        hidden = dict.fromkeys(("topic", "ledger"), MASKED) if said["column"] in self._columns else {}
+        return {**said, **hidden}
 
     def _plan_item(self, item: PlanItem) -> PlanItem:
         return self._masked(item, self._keys(item.match_key, item.transaction_key))

@@ -41,7 +41,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 SCHEMA = "tallystick"
 
-REVISION = "0021"
+REVISION = "0022"
 """Of this shape: the newest migration's."""
 OLDEST_SERVED = "0020"
 """The oldest revision whose code may work in this shape, which the newest migration writes into served_revision.
@@ -270,6 +270,7 @@ open_item = Table(
     Column("written_off_because", Text, nullable=False, server_default=text("''")),
     Column("written_off_at", _TIME),
     Column("written_ms", BigInteger),
+    Column("compared_text", Text, nullable=False, server_default=text("''")),
     Index(None, "contract", "cut_n"),
     Index(None, "break_id"),
     PrimaryKeyConstraint("contract", "item_id", "cut_n", "step"),

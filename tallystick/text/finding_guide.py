@@ -100,6 +100,11 @@ BREAK_TEXTS: Mapping[BreakClass, ClassText] = {
         means="Event and row pair by key, and name different currencies.",
         check_first="Find where the currency is set on each side: a default that fills in for a missing field?",
     ),
+    BreakClass.COLUMN_MISMATCH: ClassText(
+        title="Column mismatch",
+        means="Event and row pair by key and say the same money, and differ in a column that the contract compares.",
+        check_first="See which column differs: the same one in all breaks is a change of one service.",
+    ),
     BreakClass.TORN_TRANSACTION: ClassText(
         title="Torn transaction",
         means="Some legs of one business transaction are committed, and another never was.",

@@ -115,6 +115,10 @@ RULED_OUT: Mapping[BreakClass, tuple[str, ...]] = {
         "It is no way of writing: codes are compared after the rule for their case that the contract declares.",
         "It is no mix-up of two items: event and row pair by their key, one with one.",
     ),
+    BreakClass.COLUMN_MISMATCH: (
+        "It is no way of writing: values are compared by the kind and the tolerance that the contract declares.",
+        "It is no mix-up of two items: event and row pair by their key, one with one, and agree in their money.",
+    ),
     BreakClass.TORN_TRANSACTION: (
         _NOT_LATE,
         _NOT_HELD_TOPIC,

@@ -4,13 +4,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from decimal import Decimal
+from itertools import permutations
 from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tallystick.contract.compare import CompareRule, compared_columns
 from tallystick.kafka_log.log_walk import Outcome
-from tallystick.matching.match_case import Entry, LookupHit, MatchGroup, RecordLocation
+from tallystick.matching.match_case import Entry, LookupHit, MatchGroup, MatchStatus, RecordLocation
 from tallystick.matching.pairing import pair_key, pair_several
 from tallystick.model.direction import Direction
 from tallystick.model.open_item import ItemState
@@ -162,6 +165,33 @@ def test_every_copy_is_matched_or_accounted_for_once(direction: Direction, drawn
     matched = [copy.item_id for pair in outcome.matched for copy in pair]
     odd = [one.item_id for residue in outcome.residues for one in (residue.copy, residue.partner) if one]
     assert sorted(matched + odd) == sorted(copy.item_id for copy in copies)
+
+
+FEES = st.lists(st.integers(0, 6), max_size=4)
+WITHIN_ONE = compared_columns({"fee": CompareRule(abs=Decimal(1))})
+
+
+@MORE
+@given(DIRECTIONS, FEES, FEES)
+def test_no_choice_of_partners_leaves_fewer_that_differ_than_the_one_that_is_made(
+    direction: Direction, in_topic: list[int], in_ledger: list[int]
+) -> None:
+    """Copies that waited, so that none is one too many, with a fee that may differ by one."""
+    sides = [
+        [replace(copy(number + 1), compared_text=WITHIN_ONE.text_of([str(fee)])) for number, fee in enumerate(fees)]
+        for copy, fees in ((event, in_topic), (row, in_ledger))
+    ]
+    copies = [replace(one, carried=item_of(one)) for side in sides for one in side]
+    if not copies:
+        return
+    outcome = pair_key(case_of(*copies), direction=direction, deadlines=deadlines_of(), columns=WITHIN_ONE)
+    few, many = sorted((in_topic, in_ledger), key=len)
+    best = max(
+        sum(abs(one - other) <= 1 for one, other in zip(few, chosen, strict=True))
+        for chosen in permutations(many, len(few))
+    )
+    assert len(outcome.matched) == best
+    assert sum(residue.fate is MatchStatus.UNEQUAL for residue in outcome.residues) == len(few) - best
 
 
 HITS = st.lists(

@@ -63,7 +63,7 @@ WITH_EXPONENT = st.builds(
 def side(spark: SparkSession, moneys: list[Compared]) -> DataFrame:
     """One copy a key: its place in the list."""
     rows = [(f"{place}", *money) for place, money in enumerate(moneys)]
-    frame = spark.createDataFrame(rows, "match_key string, amount_minor long, currency string")
+    frame = spark.createDataFrame(rows, "match_key string, amount_minor long, currency string, compared_text string")
     return frame.withColumn("planted", F.lit(False))
 
 
@@ -76,7 +76,7 @@ def test_an_event_and_a_row_pair_where_they_are_equal(spark: SparkSession, ignor
     expected = {
         place
         for place, pair in enumerate(PAIRS)
-        if len({compared(*money, ignore_case=ignore_case) for money in pair}) == 2
+        if len({compared(*one.money, ignore_case=ignore_case, compared_text=one.compared_text) for one in pair}) == 2
     }
     assert unequal == expected
     assert 0 < len(unequal) < len(PAIRS)

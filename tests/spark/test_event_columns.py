@@ -10,14 +10,16 @@ from pyspark.sql import functions as F
 
 from tallystick.contract.event import EventFields
 from tallystick.kafka_log.event_decoder import EventDecoder
-from tallystick_spark.readers.event_columns import columns_of, read_columns, readable_among
+from tallystick_spark.readers.event_columns import read_columns, readable_among
 from tallystick_spark.readers.topic_frame import parse_events
 from tests.unit.event_payloads import (
+    COMPARING,
     EVERY_KIND,
     FIELDS,
     NAMES,
     NESTED,
     PAYLOADS,
+    SAID,
     WHOLE,
     WHOLE_NESTED,
     by_the_rule,
@@ -38,7 +40,7 @@ def test_columns_hold_what_the_rule_reads(drawn: tuple[EventFields, list[bytes |
     expected = by_the_rule(values, fields, several_legs=several_legs)
     found: list[tuple[Any, ...] | None] = [None] * len(values)
     for place, event in zip(places, whole.events, strict=True):
-        found[place] = tuple(getattr(event, name) for name in NAMES)
+        found[place] = tuple(getattr(event, name) for name in SAID)
     assert found == expected
     readable = [one for one in expected if one is not None]
     columns = (whole.match_keys, whole.amounts_minor.tolist(), whole.currencies)
@@ -47,9 +49,8 @@ def test_columns_hold_what_the_rule_reads(drawn: tuple[EventFields, list[bytes |
         [one[3] for one in readable],
         [one[4] for one in readable],
     )
+    assert whole.compared_texts == ([one[5] for one in readable] if fields.compared else [])
     quick = decoder.read_whole(values)
-    if quick is not None:
-        assert [list(column) for column in columns_of(quick)[1:]] == [list(column) for column in whole[1:]]
     at_once = read_columns(decoder, values)
     assert at_once is None or [list(column) for column in at_once[1:]] == [list(column) for column in whole[1:]]
     assert (at_once is None) == (quick is None)
@@ -58,12 +59,13 @@ def test_columns_hold_what_the_rule_reads(drawn: tuple[EventFields, list[bytes |
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     values=st.lists(PAYLOADS | payloads_of(NESTED) | st.none(), min_size=30, max_size=60),
-    fields=st.sampled_from([FIELDS, NESTED]),
+    fields=st.sampled_from([FIELDS, NESTED, COMPARING]),
     several_legs=st.booleans(),
 )
 @example(values=EVERY_KIND, fields=FIELDS, several_legs=True)
 @example(values=EVERY_KIND, fields=FIELDS, several_legs=False)
 @example(values=[WHOLE_NESTED, WHOLE], fields=NESTED, several_legs=True)
+@example(values=EVERY_KIND, fields=COMPARING, several_legs=False)
 def test_sparks_frame_reads_bytes_as_the_rule_does(
     spark: SparkSession, values: Sequence[bytes | None], fields: EventFields, several_legs: bool
 ) -> None:
@@ -79,5 +81,7 @@ def test_sparks_frame_reads_bytes_as_the_rule_does(
         }
     )
     rows = parse_events(source, fields, several_legs=several_legs).orderBy("kafka_offset").collect()
-    by_spark = [tuple(row[name] for name in NAMES) if row["readable"] else None for row in rows]
-    assert by_spark == by_the_rule(values, fields, several_legs=several_legs)
+    names = SAID if fields.compared else NAMES
+    by_spark = [tuple(row[name] for name in names) if row["readable"] else None for row in rows]
+    expected = by_the_rule(values, fields, several_legs=several_legs)
+    assert by_spark == [None if one is None else one[: len(names)] for one in expected]

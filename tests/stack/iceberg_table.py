@@ -50,9 +50,9 @@ class IcebergSink:
     def table(self) -> Table:
         return self.catalog.load_table(NAME)
 
-    def make(self, format_version: str = "2") -> None:
+    def make(self, format_version: str = "2", *, shape: pa.Schema = _SHAPE) -> None:
         self.catalog.create_namespace("billing")
-        self.catalog.create_table(NAME, schema=_SHAPE, properties={"format-version": format_version})
+        self.catalog.create_table(NAME, schema=shape, properties={"format-version": format_version})
 
     def append(self, *events: Event) -> None:
         """Commit these rows as one snapshot. An event's row has the same id, however often it is written."""

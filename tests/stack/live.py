@@ -34,7 +34,10 @@ SPARK_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
-    "spark.sql.codegen.wholeStage": "false",  # to compile a plan costs more than to walk it over a few rows
+    # To compile a plan, or to plan it anew after each stage, costs more than to walk it over a few rows.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
     **WORKER_DAEMON,
 }
 """For small data in a test; the app itself leaves these to whoever submits it."""

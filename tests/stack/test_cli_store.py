@@ -288,8 +288,6 @@ def test_pruning_is_tried_by_anybody_and_done_by_the_owner(
     shown = run("show", "payouts/1")
     assert (shown.exit_code, "its breaks and items were pruned" in shown.stderr) == (2, True)
     assert run("show", "payouts/4").exit_code == 0
-    refused = run("store", "downgrade")
-    assert (refused.exit_code, "the store was pruned (payouts)" in refused.stderr) == (2, True)
 
 
 def books_break(store: Engine) -> str:
@@ -322,7 +320,7 @@ def test_a_migration_is_taken_back_and_done_again(
     store: Engine, stack: LabStack, store_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TALLYSTICK_STORE_DSN", owner_dsn(stack, store))
-    assert "has revision 0020 again" in run("store", "downgrade").stdout
+    assert "has revision 0021 again" in run("store", "downgrade").stdout
     assert "run: tallystick store migrate" in run("runs").stderr
     assert run("store", "migrate").exit_code == 0
     monkeypatch.setenv("TALLYSTICK_STORE_DSN", store_dsn)

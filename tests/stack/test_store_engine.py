@@ -1,5 +1,6 @@
 """Opening the store and migrating it."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -7,7 +8,8 @@ import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Engine, make_url, select, text, update
+from sqlalchemy import Connection, Engine, bindparam, make_url, select, text, update
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.exc import OperationalError
 
 from lab.servers.ports import free_port
@@ -15,6 +17,7 @@ from lab.servers.postgres import STORE_OWNER, STORE_ROLE
 from lab.servers.process import wait_until
 from lab.servers.stack import LabStack
 from tallystick.connections.connections import ConnectionNotGiven
+from tallystick.model.verdict import Verdict
 from tallystick.store.downgrade_refused import DowngradeRefused
 from tallystick.store.engine import (
     StoreNotMigrated,
@@ -25,8 +28,9 @@ from tallystick.store.engine import (
     open_store,
     open_store_to_read,
 )
-from tallystick.store.rights import RIGHTS
 from tallystick.store.schema import OLDEST_SERVED, REVISION, SCHEMA, VERSION_TABLE, metadata, served_revision
+
+from .conftest import Books
 
 PREVIOUS = f"{int(REVISION) - 1:04d}"
 
@@ -126,7 +130,6 @@ def test_a_downgrade_leaves_what_the_version_before_had_made(
     store, upgrade = connect_store(empty_store_dsn), command.upgrade
     with monkeypatch.context() as older:
         older.setattr(command, "upgrade", lambda config, _: upgrade(config, PREVIOUS))
-        older.delitem(RIGHTS, "prune_mark")  # type: ignore[arg-type]  # a dict: the table did not exist
         migrate(store, grant_to=STORE_ROLE)
     made = whole_shape(store)
     migrate(store)
@@ -142,24 +145,41 @@ def test_a_downgrade_leaves_what_the_version_before_had_made(
     assert whole_shape(store) == migrated
 
 
-def test_a_store_that_was_pruned_does_not_go_back(owned_store: Engine) -> None:
+def with_compared_text(store: Engine, books: Books) -> Callable[[Connection], object]:
+    """Give the statement by which a run says something in a compared column."""
+    found = books.missing("a")
+    books.commit(store, books.result(0))
+    books.commit(store, books.result(1, verdict=Verdict.BROKEN, breaks=(found,), items=(books.item(found, n=1),)))
+    written_off = {"written_off_by": "Ada", "written_off_because": "paid", "written_off_at": "2026-03-01T12:00:00Z"}
+    anew = {"step": 1, "state": "written_off", **written_off, "compared_text": "{}"}
+    again = "insert into tallystick.open_item select (jsonb_populate_record(i, :anew)).* from tallystick.open_item i"
+    return lambda connection: connection.execute(text(again).bindparams(bindparam("anew", anew, JSONB)))
+
+
+def test_a_store_whose_items_hold_compared_columns_does_not_go_back(
+    store: Engine, owned_store: Engine, books: Books
+) -> None:
+    say = with_compared_text(store, books)
     with owned_store.begin() as connection:
-        connection.execute(text("insert into tallystick.prune_mark values ('payouts', 3, now())"))
-    with pytest.raises(DowngradeRefused, match=r"the store was pruned \(payouts\), and revision 0020 would take"):
+        say(connection)
+    with pytest.raises(DowngradeRefused, match=r"items of payouts hold columns that it compares, and revision 0021"):
         downgrade(owned_store)
     with owned_store.connect() as connection:
-        assert connection.scalar(text("select count(*) from tallystick.prune_mark")) == 1
+        assert connection.scalar(text("select count(*) from tallystick.open_item where compared_text = '{}'")) == 1
         assert connection.scalar(text("select version_num from tallystick.alembic_version")) == REVISION
 
 
-def test_a_downgrade_waits_for_a_pruning_that_has_begun_and_is_refused_then(owned_store: Engine) -> None:
-    waits = text("select count(*) from pg_locks where not granted and relation = 'tallystick.prune_mark'::regclass")
-    with ThreadPoolExecutor(1) as beside, owned_store.connect() as pruning, owned_store.connect() as other:
-        pruning.execute(text("insert into tallystick.prune_mark values ('payouts', 3, now())"))
+def test_a_downgrade_waits_for_a_run_that_is_about_to_commit_and_is_refused_then(
+    store: Engine, owned_store: Engine, books: Books
+) -> None:
+    say = with_compared_text(store, books)
+    waits = text("select count(*) from pg_locks where not granted and relation = 'tallystick.open_item'::regclass")
+    with ThreadPoolExecutor(1) as beside, owned_store.connect() as running, owned_store.connect() as other:
+        say(running)
         going_back = beside.submit(downgrade, owned_store)
         wait_until(lambda: bool(other.scalar(waits)), what="a downgrade that waits", deadline_seconds=30)
-        pruning.commit()
-        with pytest.raises(DowngradeRefused, match=r"the store was pruned \(payouts\)"):
+        running.commit()
+        with pytest.raises(DowngradeRefused, match=r"items of payouts hold columns"):
             going_back.result(timeout=30)
 
 

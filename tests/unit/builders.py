@@ -306,7 +306,13 @@ def evidence_of(
         totals=SideTotals(topic_rows=9, ledger_rows=9),
         looked_up=LookedUp(older_rows=40),
         outcomes=tuple(
-            pair_key(case, direction=direction, deadlines=deadlines, legs=changes.get("contract", contract).legs)
+            pair_key(
+                case,
+                direction=direction,
+                deadlines=deadlines,
+                legs=changes.get("contract", contract).legs,
+                columns=changes.get("contract", contract).event.compared,
+            )
             for case in cases
         ),
         incomplete=(),

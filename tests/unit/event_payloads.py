@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 from hypothesis import strategies as st
 
+from tallystick.contract.compare import CompareRule, compared_columns
 from tallystick.contract.equality import TEXT_LENGTH_MAX
 from tallystick.contract.event import EventFields
 from tallystick.contract.field_path import document_of, path_of
@@ -20,6 +22,12 @@ NESTED = EventFields(
     amount_minor="money.amount",
     currency="money.currency",
 )
+_RULES = {
+    "note": CompareRule(exact="text"),
+    "fee": CompareRule(abs=Decimal(1), event="currency-note"),
+    "at": CompareRule(within="2s", event="data.at"),
+}
+COMPARING = EventFields().comparing(compared_columns(_RULES))
 SOME_FIELDS = (
     FIELDS,
     NESTED,
@@ -28,8 +36,10 @@ SOME_FIELDS = (
     EventFields(ordering_key="leg", sequence="note"),
     EventFields(leg="amount_minor"),
     EventFields(currency=CurrencyConstant(constant="EUR"), leg=LegConstant(constant="payout")),
+    COMPARING,
 )
 NAMES = ("match_key", "transaction_key", "leg", "amount_minor", "currency")
+SAID = (*NAMES, "compared_text")
 WHOLE_NESTED = (
     b'{"data":{"order":{"id":"ev-1"},"payment-id":"pay-1","leg.name":"payout"},'
     b'"money":{"amount":1000,"currency":"EUR"}}'
@@ -161,11 +171,26 @@ SCHEMAS = st.fixed_dictionaries(
 
 
 @st.composite
+def comparing(draw: st.DrawFn) -> EventFields:
+    """Such fields, and up to two columns that are compared besides, at paths of their own."""
+    fields = draw(SCHEMAS)
+    paths = draw(st.lists(_PATHS, max_size=2, unique=True))
+    rules = {f"column_{number}": CompareRule(exact="number", event=path) for number, path in enumerate(paths)}
+    columns = compared_columns(rules)
+    try:
+        fields.refuse_to_compare(columns)
+    except ValueError:
+        return fields
+    return fields.comparing(columns)
+
+
+@st.composite
 def payloads_of(draw: st.DrawFn, fields: EventFields) -> bytes:
     """A payload with these fields, of which one may be odd, other members between them, and a member twice."""
     odd = draw(st.sampled_from([None, None, *fields.paths]))
     sound = dict.fromkeys(fields.paths, b'"EUR"') | {fields.amount_minor: draw(st.sampled_from([b"1000", b"-0", b"7"]))}
     values = {path: draw(_SMALL) if path == odd else value for path, value in sound.items()}
+    values |= {path: draw(_SMALL) for path in fields.compared.paths if draw(st.booleans())}
     return _written(draw, document_of(values))
 
 
@@ -182,7 +207,7 @@ def _written(draw: st.DrawFn, document: dict[str, Any]) -> bytes:
 @st.composite
 def fields_and_values(draw: st.DrawFn) -> tuple[EventFields, list[bytes | None]]:
     """A contract's fields, and values of its topic: most of them events, some nearly events or anything."""
-    fields = draw(st.sampled_from(SOME_FIELDS) | SCHEMAS)
+    fields = draw(st.sampled_from(SOME_FIELDS) | SCHEMAS | comparing())
     own = payloads_of(fields)
     spoilt = st.builds(_spoilt, own, st.integers(0, 10_000), st.binary(max_size=3), st.integers(0, 2))
     return fields, draw(st.lists(own | own | spoilt | PAYLOADS | st.none(), max_size=4))
@@ -194,7 +219,7 @@ EVERY_KIND = [*READABLE.values(), *(value for value, _ in UNREADABLE.values()), 
 def by_the_rule(
     values: Sequence[bytes | None], fields: EventFields, *, several_legs: bool
 ) -> list[tuple[Any, ...] | None]:
-    """What each value says, read by itself: its fields by NAMES; None of an unreadable one."""
+    """What each value says, read by itself: its fields by SAID; None of an unreadable one."""
     decoder = EventDecoder(fields, several_legs=several_legs)
     readings = map(decoder.read, values)
-    return [None if one.problem else tuple(getattr(one, name) for name in NAMES) for one in readings]
+    return [None if one.problem else tuple(getattr(one, name) for name in SAID) for one in readings]

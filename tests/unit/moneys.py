@@ -24,5 +24,6 @@ SOME_CURRENCIES = (
 """Of other bytes each, however alike they look."""
 AMOUNTS = st.sampled_from(SOME_AMOUNTS) | st.integers(LONG_MIN, LONG_MAX)
 CURRENCIES = st.sampled_from(SOME_CURRENCIES) | st.text(max_size=6)
-OTHER_VALUE: dict[str, Any] = {"amount_minor": 1_001, "currency": "USD"}
+TEXTS = st.sampled_from(("", '{"status":"paid"}', '{"status":"open"}', "EUR", "eur")) | st.text(max_size=6)
+OTHER_VALUE: dict[str, Any] = {"amount_minor": 1_001, "currency": "USD", "compared_text": '{"status":"paid"}'}
 """By each field of `Compared`: what neither 1,000 nor EUR is. A field without a line here is compared by nobody yet."""

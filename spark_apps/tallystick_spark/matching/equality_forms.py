@@ -8,16 +8,24 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tallystick_spark.matching.keyed_hash import keyed_currency
+from tallystick_spark.matching.keyed_hash import keyed_currency, keyed_long_text
+
+_ODD = np.int64(0x5851F42D4C957F2D)
+"""What sets the hash of a text apart from the same text's as a currency: an odd number, so that none falls together."""
 
 
-def compared_numbers(amounts_minor: NDArray[np.int64], currency_hashes: NDArray[np.int64] | int) -> NDArray[np.int64]:
+def compared_numbers(
+    amounts_minor: NDArray[np.int64],
+    currency_hashes: NDArray[np.int64] | int,
+    text_hashes: NDArray[np.int64] | None = None,
+) -> NDArray[np.int64]:
     """A number for each copy: of one key, two are the same where both copies are equal.
 
     currency_hashes: under the scan's secret, so that nobody can choose an amount that makes up for a currency. One
-    number, where all have one currency.
+    number, where all have one currency. text_hashes: so too, of compared_text, where the contract compares more.
     """
-    return amounts_minor ^ currency_hashes
+    numbers = amounts_minor ^ currency_hashes
+    return numbers if text_hashes is None else numbers ^ (text_hashes * _ODD)
 
 
 def in_capitals(side: DataFrame) -> DataFrame:
@@ -25,15 +33,22 @@ def in_capitals(side: DataFrame) -> DataFrame:
     return side.withColumns({"currency": F.upper("currency"), "currency_as_written": F.col("currency")})
 
 
-def compared_columns(secret: str) -> tuple[Column, ...]:
+def has_text(side: DataFrame) -> bool:
+    """Return whether the contract compares more than money."""
+    return "compared_text" in side.columns
+
+
+def compared_columns(side: DataFrame, secret: str) -> tuple[Column, ...]:
     """Return the columns of a copy for an aggregation by key: longs, so that it stays a hash aggregation."""
-    return F.col("amount_minor"), keyed_currency(secret).alias("currency_hash")
+    text = keyed_long_text("compared_text", secret) if has_text(side) else F.lit(0).cast("bigint")
+    return F.col("amount_minor"), keyed_currency(secret).alias("currency_hash"), text.alias("text_hash")
 
 
 def compared_figures() -> tuple[Column, ...]:
     """Return the figures that this aggregation keeps of an event and a row."""
     return (
         F.bit_xor("currency_hash").alias("difference"),
+        F.bit_xor("text_hash").alias("text_difference"),
         F.max(F.when(F.col("in_topic"), F.col("amount_minor"))).alias("topic_amount"),
         F.max(F.when(~F.col("in_topic"), F.col("amount_minor"))).alias("ledger_amount"),
     )
@@ -41,4 +56,5 @@ def compared_figures() -> tuple[Column, ...]:
 
 def are_equal() -> Column:
     """Return whether the one event and the one row of a key are equal, by these figures."""
-    return (F.col("difference") == 0) & (F.col("topic_amount") == F.col("ledger_amount"))
+    same_texts = (F.col("difference") == 0) & (F.col("text_difference") == 0)
+    return same_texts & (F.col("topic_amount") == F.col("ledger_amount"))

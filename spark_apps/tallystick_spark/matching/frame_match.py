@@ -28,7 +28,13 @@ from tallystick.model.direction import Direction
 from tallystick.model.findings import total_money
 from tallystick.model.open_item import ItemSide
 from tallystick_spark.matching.content_digest import content_digest
-from tallystick_spark.matching.equality_forms import are_equal, compared_columns, compared_figures, in_capitals
+from tallystick_spark.matching.equality_forms import (
+    are_equal,
+    compared_columns,
+    compared_figures,
+    has_text,
+    in_capitals,
+)
 from tallystick_spark.matching.keyed_hash import new_secret
 from tallystick_spark.matching.lag_meter import LagMeter
 
@@ -44,6 +50,8 @@ class NamedFields(Protocol):
     """A row whose fields are read by name: one of Spark's, or a mapping."""
 
     def __getitem__(self, name: str, /) -> Any: ...
+
+    def __contains__(self, name: object, /) -> bool: ...
 
 
 def beside_planted(read: DataFrame, planted: DataFrame) -> DataFrame:
@@ -142,9 +150,9 @@ def pair_by_key(topic: DataFrame, ledger: DataFrame, *, secret: str, lag: LagMet
     One shuffle over both sides; the compared fields travel as longs, so that the aggregation stays a hash one. secret:
     what currencies are hashed with, as `keyed_hash.new_secret` makes it.
     """
-    of_both = compared_columns(secret)
-    events = topic.select(*_KEY, F.lit(True).alias("in_topic"), *of_both, *(lag.event_columns() if lag else ()))
-    rows = ledger.select(*_KEY, F.lit(False).alias("in_topic"), *of_both, *(lag.row_columns() if lag else ()))
+    in_topic, in_ledger = ((F.lit(side).alias("in_topic"),) for side in (True, False))
+    events = topic.select(*_KEY, *in_topic, *compared_columns(topic, secret), *(lag.event_columns() if lag else ()))
+    rows = ledger.select(*_KEY, *in_ledger, *compared_columns(ledger, secret), *(lag.row_columns() if lag else ()))
     counted = (
         events.unionByName(rows)
         .groupBy(*_KEY)
@@ -267,7 +275,9 @@ def record_times_of(totals: list[Total]) -> tuple[RecordTimes, ...]:
 def _ledger_totals(ledger: DataFrame) -> list[Total]:
     amount = F.sum(F.col("amount_minor").cast("decimal(38,0)")).alias("amount")
     real = ledger.where(~F.col("planted"))
-    totals = real.groupBy("currency").agg(F.count("*").alias("rows"), amount, *fingerprint(row_content(), "xor", "sum"))
+    totals = real.groupBy("currency").agg(
+        F.count("*").alias("rows"), amount, *fingerprint(row_content(ledger), "xor", "sum")
+    )
     return [row.asDict() for row in totals.orderBy("currency").collect()]
 
 
@@ -276,9 +286,10 @@ def event_content() -> Column:
     return F.xxhash64("topic", "partition", "kafka_offset", "value_hash")
 
 
-def row_content() -> Column:
+def row_content(rows: DataFrame) -> Column:
     """Return the hash of a row for the content digest of a ledger."""
-    return F.xxhash64("row_id", F.xxhash64("match_key"), "transaction_key", "leg", "amount_minor", "currency")
+    compared = ("amount_minor", "currency", *(("compared_text",) if has_text(rows) else ()))
+    return F.xxhash64("row_id", F.xxhash64("match_key"), "transaction_key", "leg", *compared)
 
 
 def fingerprint(row_hash: Column, xor: str, total: str) -> tuple[Column, Column]:
@@ -321,6 +332,7 @@ def topic_copy(row: NamedFields) -> Entry:
         currency=_shared(row["currency"]),
         order=row["kafka_offset"],
         written_ms=row["written_ms"],
+        compared_text=_compared_text(row),
     )
 
 
@@ -335,7 +347,13 @@ def ledger_copy(row: NamedFields) -> Entry:
         currency=_shared(row["currency"]),
         order=place_in_order(row["row_id"]),
         written_ms=row["written_ms"],
+        compared_text=_compared_text(row),
     )
+
+
+def _compared_text(row: NamedFields) -> str:
+    name = "compared_text"
+    return row[name] if name in row else ""  # noqa: SIM401  # a row of Spark has no get
 
 
 def _shared(text: str) -> str:

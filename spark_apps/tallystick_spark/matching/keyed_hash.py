@@ -53,5 +53,9 @@ def _siphash(boxed: np.ndarray, secret: str) -> np.ndarray:
 def keyed_currency(secret: str) -> Column:
     """Return the hash of a currency where Spark compares the sides. Spark has no SipHash, so the number differs."""
     short = F.xxhash64(F.lit(secret), "currency")
-    long = F.xxhash64(F.sha2(F.concat(F.lit(secret), "currency"), 256))
-    return F.when(F.octet_length("currency") <= _CODE_LETTERS, short).otherwise(long)
+    return F.when(F.octet_length("currency") <= _CODE_LETTERS, short).otherwise(keyed_long_text("currency", secret))
+
+
+def keyed_long_text(column: str, secret: str) -> Column:
+    """Return the hash of a text of any length where Spark compares the sides."""
+    return F.xxhash64(F.sha2(F.concat(F.lit(secret), column), 256))

@@ -9,10 +9,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tallystick_spark.matching.bucket_blobs import HASHED_EVENTS, HASHED_ROWS, PARTITIONS
-from tallystick_spark.matching.equality_forms import compared_numbers
+from tallystick_spark.matching.equality_forms import compared_numbers, has_text
 from tallystick_spark.matching.frame_match import event_content, is_misrouted, row_content
 from tallystick_spark.matching.keyed_hash import keyed_currencies, keyed_texts
 from tallystick_spark.readers.topic_frame import topic_number
+
+_TEXT = ("compared_text",)
+"""The column that both sides have where a contract compares more than money."""
 
 SUMMARY_SHAPE = "kind tinyint, bucket int, blob binary"
 """`bucket_blobs.SUMMARY`, in Spark's words."""
@@ -33,6 +36,7 @@ def events_to_hash(events: DataFrame, *, topics: Sequence[str], legs: Mapping[st
         "written_ms",
         (F.col("transaction_key") if several_legs else F.lit(None).cast("string")).alias("transaction_key"),
         (F.coalesce(is_misrouted(legs), F.lit(False)) if several_legs else F.lit(False)).alias("misrouted"),
+        *_TEXT[: has_text(events)],
     )
 
 
@@ -41,10 +45,11 @@ def rows_to_hash(rows: DataFrame, *, placed: bool) -> DataFrame:
     return rows.select(
         (F.col("row_id") if placed else F.lit(0)).cast("bigint").alias("place"),
         "match_key",
-        row_content().alias("content"),
+        row_content(rows).alias("content"),
         "amount_minor",
         "currency",
         "written_ms",
+        *_TEXT[: has_text(rows)],
     )
 
 
@@ -63,9 +68,10 @@ def hashed_rows(batches: Iterable[pa.RecordBatch], secret: str) -> Iterator[pa.R
 
 def _hashed(side: pa.RecordBatch, secret: str, shape: pa.Schema, more: Mapping[str, pa.Array]) -> pa.RecordBatch:
     amounts = np.asarray(pc.fill_null(side["amount_minor"], 0))
+    texts = [keyed_texts(_filled(side[name]), secret) for name in _TEXT if name in side.schema.names]
     figures = {
         "key_hash": pa.array(keyed_texts(_filled(side["match_key"]), secret)),
-        "fields": pa.array(compared_numbers(amounts, keyed_currencies(_filled(side["currency"]), secret))),
+        "fields": pa.array(compared_numbers(amounts, keyed_currencies(_filled(side["currency"]), secret), *texts)),
         **more,
     }
     columns = [figures[name] if name in figures else side[name] for name in shape.names]

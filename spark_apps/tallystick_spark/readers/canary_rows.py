@@ -45,11 +45,12 @@ def canary_events_read(
         }
     )
     decoder = EventDecoder(fields.model_copy(update={"format": "json"}), several_legs=several_legs)
-    read = with_events(records, decoder, has_sequence=fields.sequence is not None)
+    read = with_events(records, decoder, fields)
     return spark.createDataFrame(pa.Table.from_batches([read]))
 
 
 def canary_ledger_rows(spark: SparkSession, planted: Sequence[CanaryRow]) -> DataFrame:
     """Return planted rows. Shape: as the ledger's."""
     rows = [asdict(row) | {"written_ms": None} for row in planted]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=LEDGER_ROWS))
+    schema = LEDGER_ROWS.append(pa.field("compared_text", pa.string())) if planted[0].compared_text else LEDGER_ROWS
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=schema))

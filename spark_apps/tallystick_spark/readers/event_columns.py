@@ -19,6 +19,7 @@ READ_EVENTS = pa.schema(
         ("readable", pa.bool_()),
         ("ordering_key", pa.string()),
         ("sequence", pa.int64()),
+        ("compared_text", pa.string()),
     ]
 )
 """The shape that `read_events` makes of values. An unreadable one has nulls only, except `readable`."""
@@ -31,6 +32,8 @@ class WholeEvents(NamedTuple):
     match_keys: list[bytes]
     amounts_minor: NDArray[np.int64]
     currencies: list[str]
+    compared_texts: list[str]
+    """None where the contract compares money alone."""
 
 
 def read_columns(decoder: EventDecoder, values: Sequence[bytes | None]) -> WholeEvents | None:
@@ -38,18 +41,18 @@ def read_columns(decoder: EventDecoder, values: Sequence[bytes | None]) -> Whole
     simple = decoder.read_simple(values)
     if simple is not None:
         amounts = np.frombuffer(simple.amounts_minor, dtype=np.int64)
-        return WholeEvents((), simple.match_keys, amounts, simple.currencies)
+        return WholeEvents((), simple.match_keys, amounts, simple.currencies, [])
     events = decoder.read_whole(values)
-    return None if events is None else columns_of(events)
+    return None if events is None else _columns_of(decoder, events)
 
 
-def columns_of(events: Sequence[Event]) -> WholeEvents:
-    """Return readable events by column."""
+def _columns_of(decoder: EventDecoder, events: Sequence[Event]) -> WholeEvents:
     return WholeEvents(
         events=events,
         match_keys=[event.match_key.encode() for event in events],
         amounts_minor=np.array([event.amount_minor for event in events], dtype=np.int64),
         currencies=[event.currency for event in events],
+        compared_texts=[event.compared_text for event in events] if decoder.compares_text else [],
     )
 
 
@@ -57,7 +60,7 @@ def readable_among(decoder: EventDecoder, values: Sequence[bytes | None]) -> tup
     """Return the places of the readable ones among the values, and the events."""
     events = decoder.read_each(values)
     places = [place for place, event in enumerate(events) if event is not None]
-    return places, columns_of([event for event in events if event is not None])
+    return places, _columns_of(decoder, [event for event in events if event is not None])
 
 
 def read_events(decoder: EventDecoder, values: Sequence[bytes | None]) -> pa.RecordBatch:

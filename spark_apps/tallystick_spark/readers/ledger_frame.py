@@ -1,11 +1,12 @@
 """One cut's ledger rows as a DataFrame, by kind of ledger: from PostgreSQL in up to two parallel parts.
 
-Shape: row_id, match_key, transaction_key, leg, amount_minor, currency, written_ms (null unless the contract names it).
+Shape: row_id, match_key, transaction_key, leg, amount_minor, currency, written_ms (null unless the contract names it);
+and compared_text where the contract compares more than money.
 """
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial, reduce
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -13,8 +14,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tallystick.connections.connections import Connections
+from tallystick.contract.compare import NO_COLUMNS, ComparedColumns
 from tallystick.contract.equality import LONG_MAX, LONG_MIN, NO_MONEY, TEXT_LENGTH_MAX
 from tallystick.contract.field_types import Constant
+from tallystick.contract.ledger import LedgerColumns
 from tallystick.contract.sql_condition import for_pgjdbc
 from tallystick.contract.sql_names import bare
 from tallystick.ledger import postgres_sql
@@ -27,6 +30,7 @@ from tallystick.ledger.protocol import Ledger, LedgerDescription
 from tallystick.matching.scan_result import REPEATED_IDS_MAX
 from tallystick.model.cut import LedgerSlice
 from tallystick.text.money import codes_by_digits
+from tallystick_spark.readers.compared_text import TEXT, as_written, in_frame, in_row
 
 _FETCH_ROWS = "10000"
 
@@ -56,6 +60,25 @@ def read_ledger(
     snapshot: str | None,
 ) -> DataFrame:
     """Read the slice, under the snapshot that the caller holds until the scan is over (`Ledger.held_snapshot`)."""
+    rows = _read_by_kind(spark, connections, ledger, ledger_slice, described, snapshot)
+    return in_frame(rows, compared_of(ledger))
+
+
+def compared_of(ledger: Ledger) -> ComparedColumns:
+    """Return what is compared of its rows besides money."""
+    if isinstance(ledger, PostgresLedger | JdbcLedger | ParquetLedger | IcebergLedger):
+        return ledger.ledger.columns.compared
+    return NO_COLUMNS
+
+
+def _read_by_kind(
+    spark: SparkSession,
+    connections: Connections,
+    ledger: Ledger,
+    ledger_slice: LedgerSlice,
+    described: LedgerDescription,
+    snapshot: str | None,
+) -> DataFrame:
     match ledger:
         case PostgresLedger():
             assert snapshot is not None
@@ -88,7 +111,12 @@ def rows_by_id(ledger: Ledger, described: LedgerDescription, ledger_slice: Ledge
     """Return a function that reads single rows of the slice; None where this kind of ledger or table offers none."""
     if not isinstance(ledger, PostgresLedger) or not described.row_id_is_integer:
         return None
-    return partial(ledger.rows_by_id, ledger_slice=ledger_slice)
+    compared = ledger.ledger.columns.compared
+
+    def read(ids: Collection[int]) -> Sequence[Mapping[str, Any]]:
+        return [in_row(row, compared) for row in ledger.rows_by_id(ids, ledger_slice=ledger_slice)]
+
+    return read
 
 
 def repeated_row_ids(rows: DataFrame) -> tuple[str, ...]:
@@ -107,6 +135,7 @@ def input_rows(inputs: DataFrame, *, only_leg: str | None) -> DataFrame:
         "amount_minor",
         "currency",
         F.lit(None).cast("bigint").alias("written_ms"),
+        *([TEXT] if TEXT in inputs.columns else []),
     )
 
 
@@ -128,9 +157,11 @@ def _read_jdbc(spark: SparkSession, ledger: JdbcLedger, ledger_slice: LedgerSlic
     rows = (
         reader.option("query", ledger.slice_query(ledger_slice))
         .option("fetchsize", _FETCH_ROWS)
-        .option("customSchema", ", ".join(f"{name} string" for name in _TEXTS))
+        .option("customSchema", ", ".join(f"{name} string" for name in (*_TEXTS, *ledger.compared_labels)))
         .load()
     )
+    if ledger.compared_labels:
+        rows = rows.withColumn(TEXT, as_written(map(F.col, ledger.compared_labels)))
     return as_ledger_rows(rows, in_major=ledger.in_major)
 
 
@@ -138,11 +169,22 @@ def _read_parquet(spark: SparkSession, ledger: ParquetLedger, ledger_slice: Ledg
     """Read the files of the slice's manifest, and no others that may lie beside them."""
     files, columns = ledger.files_to_scan(ledger_slice), ledger.ledger.columns
     if not files:
-        return as_ledger_rows(spark.createDataFrame([], ", ".join(f"{name} string" for name in _TEXTS)))
+        return _no_rows(spark, columns)
+    named = _named(columns)
+    reader = spark.read.option("recursiveFileLookup", "true")  # a folder named day=7 gives its rows no column
+    return as_ledger_rows(reader.parquet(*map(without_glob, files)).select(*named))
+
+
+def _named(columns: LedgerColumns) -> list[Column]:
+    """Return the contract's columns of a file's table under our names."""
     named = [_source(getattr(columns, name)).alias(name) for name in _TEXTS]
     written = [_source(columns.written_at).alias("written_at")] if columns.written_at else []
-    reader = spark.read.option("recursiveFileLookup", "true")  # a folder named day=7 gives its rows no column
-    return as_ledger_rows(reader.parquet(*map(without_glob, files)).select(*named, *written))
+    return named + written + ([as_written(map(_source, columns.compared.columns))] if columns.compared else [])
+
+
+def _no_rows(spark: SparkSession, columns: LedgerColumns) -> DataFrame:
+    names = (*_TEXTS, *([TEXT] if columns.compared else []))
+    return as_ledger_rows(spark.createDataFrame([], ", ".join(f"{name} string" for name in names)))
 
 
 def _source(column: str | Constant) -> Column:
@@ -156,10 +198,9 @@ def _read_iceberg(spark: SparkSession, ledger: IcebergLedger, ledger_slice: Ledg
     Spark needs no catalog, and so none of its secrets.
     """
     ids, columns = ledger.appended_range(ledger_slice), ledger.ledger.columns
-    named = [_source(getattr(columns, name)).alias(name) for name in _TEXTS]
-    written = [_source(columns.written_at).alias("written_at")] if columns.written_at else []
     if ids is None:
-        return as_ledger_rows(spark.createDataFrame([], ", ".join(f"{name} string" for name in _TEXTS)))
+        return _no_rows(spark, columns)
+    named = _named(columns)
     for name, value in _PATHS_ALONE.items():
         if spark.conf.get(name, None) is None:
             spark.conf.set(name, value)
@@ -170,7 +211,7 @@ def _read_iceberg(spark: SparkSession, ledger: IcebergLedger, ledger_slice: Ledg
     if ids.last_id is not None:
         between = {"start-snapshot-id": ids.after_id, "end-snapshot-id": ids.last_id}
         frames.append(spark.read.format("iceberg").options(**between).load(ids.metadata_location))
-    return as_ledger_rows(reduce(DataFrame.unionByName, (one.select(*named, *written) for one in frames)))
+    return as_ledger_rows(reduce(DataFrame.unionByName, (one.select(*named) for one in frames)))
 
 
 _PATHS_ALONE = {
@@ -211,6 +252,7 @@ def as_ledger_rows(rows: DataFrame, *, in_major: bool = False) -> DataFrame:
         F.when(is_whole, amount.cast("bigint")).otherwise(NO_MONEY.amount_minor).cast("bigint").alias("amount_minor"),
         F.when(is_whole, F.coalesce(_fit("currency"), F.lit(""))).otherwise(NO_MONEY.currency).alias("currency"),
         written.cast("bigint").alias("written_ms"),
+        *([TEXT] if TEXT in rows.columns else []),
     )
 
 

@@ -66,7 +66,7 @@ TASK_OFFSETS_MIN = 20_000
 """A task is a client of its own to the broker: what is smaller is read together."""
 
 _READ = (Outcome.COMMITTED, Outcome.PLAIN)
-_EVENTS = (
+_EVENTS_AT = (
     "topic string, partition int, kafka_offset bigint, match_key string, transaction_key string, leg string, "
     "amount_minor bigint, currency string, written_ms bigint, log_record binary"
 )
@@ -151,7 +151,9 @@ class LogTopic:
 
         heads: where few batches hold them, these are fetched one by one.
         """
-        found = self._read_at(places, heads, partial(event_rows, fields=self.fields, legs=dict(self.legs)), _EVENTS)
+        found = self._read_at(
+            places, heads, partial(event_rows, fields=self.fields, legs=dict(self.legs)), _shape_at(self.fields)
+        )
         return _FoundEvents(found.toArrow())
 
     def _read_at(
@@ -312,7 +314,7 @@ def log_events(
 
     Raises, by the task: CorruptBatch, OffsetNotInLog.
     """
-    has_sequence, registries = fields.sequence is not None, registries_of(fields)
+    registries = registries_of(fields)
 
     def read(some: Sequence[OffsetRange]) -> Iterator[pa.RecordBatch]:
         remember_registries(registries)
@@ -321,9 +323,9 @@ def log_events(
             fetch = fetch_ahead(*fetchers(admin), some)
             for inside in some:
                 for records in _chunks(walk_batches(fetch, inside), inside, decoder):
-                    yield with_events(_as_rows(inside, records), decoder, has_sequence=has_sequence)
+                    yield with_events(_as_rows(inside, records), decoder, fields)
 
-    return _in_tasks(spark, ranges, len, read, events_shape(has_sequence=has_sequence))
+    return _in_tasks(spark, ranges, len, read, events_shape(fields))
 
 
 def _as_rows(inside: OffsetRange, records: Records) -> pa.RecordBatch:
@@ -457,9 +459,10 @@ class _Hasher:
         else:
             currencies = pa.array(events.currencies, pa.string())
             hashes = np.array([of_currency[currency] for currency in events.currencies], dtype=np.int64)
+        texts = [keyed_hashes(events.compared_texts, self._secret)] if self._decoder.compares_text else []
         figures = {
             "key_hash": pa.array(keyed_hashes(events.match_keys, self._secret)),
-            "fields": pa.array(compared_numbers(events.amounts_minor, hashes)),
+            "fields": pa.array(compared_numbers(events.amounts_minor, hashes, *texts)),
             "amount_minor": pa.array(events.amounts_minor),
             "currency": currencies,
         }
@@ -482,12 +485,16 @@ def records_at(fetch: Fetch, fetch_one: Fetch, wanted: WantedOffsets) -> Iterato
         yield part, batch, [record for record in _checked(batch, part) if record.offset in asked]
 
 
+def _shape_at(fields: EventFields) -> str:
+    return _EVENTS_AT + (", compared_text string" if fields.compared else "")
+
+
 def _decoder(fields: EventFields, legs: Mapping[str, str]) -> EventDecoder:
     return EventDecoder(fields, several_legs=len(legs) > 1)
 
 
 def event_rows(found: Iterable[Found], fields: EventFields, legs: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
-    """Yield the readable ones among the records, decoded. Shape: _EVENTS."""
+    """Yield the readable ones among the records, decoded. Shape: `_shape_at`."""
     decoder = _decoder(fields, legs)
     for part, batch, records in found:
         places, whole = readable_among(decoder, list(map(decoder.payload, records)))
@@ -503,6 +510,8 @@ def event_rows(found: Iterable[Found], fields: EventFields, legs: Mapping[str, s
             "written_ms": pa.array([record.timestamp for record in readable], pa.int64()),
             "log_record": pa.array(log_records, pa.binary()),
         }
+        if decoder.compares_text:
+            columns["compared_text"] = pa.array(whole.compared_texts, pa.string())
         yield pa.record_batch(columns)
 
 

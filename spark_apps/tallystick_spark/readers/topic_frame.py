@@ -1,7 +1,8 @@
 """One cut's events as a DataFrame, read by Kafka's client under read_committed at explicit offsets.
 
 Shape: topic, partition, kafka_offset, value_hash, written_ms, match_key, transaction_key, leg, amount_minor, currency,
-readable; and ordering_key, sequence where the contract names them. A field that it does not name costs nothing.
+readable; and ordering_key, sequence, compared_text where the contract names them. A field that it does not name costs
+nothing.
 """
 
 import json
@@ -26,8 +27,7 @@ _EVENTS = (
     "topic string, partition int, kafka_offset bigint, value_hash bigint, written_ms bigint, match_key string, "
     "transaction_key string, leg string, amount_minor bigint, currency string, readable boolean"
 )
-_SEQUENCE = ", ordering_key string, sequence bigint"
-_OF_SEQUENCE = ("ordering_key", "sequence")
+_NAMED = {"ordering_key": "string", "sequence": "bigint", "compared_text": "string"}
 _TUNED_CONSUMER = {
     "kafka.max.poll.records": "100000",
     "kafka.max.partition.fetch.bytes": str(16 << 20),
@@ -111,13 +111,13 @@ def _assert_level(options: Any) -> None:
 
 def parse_events(source: DataFrame, fields: EventFields, *, several_legs: bool) -> DataFrame:
     """Read the contract's fields, as `EventDecoder.read` does. A record that lacks one is kept, with readable false."""
-    has_sequence, registries = fields.sequence is not None, registries_of(fields)
+    registries = registries_of(fields)
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         remember_registries(registries)
         decoder = EventDecoder(fields, several_legs=several_legs)
         for batch in batches:
-            yield with_events(_with_payloads(batch, decoder), decoder, has_sequence=has_sequence)
+            yield with_events(_with_payloads(batch, decoder), decoder, fields)
 
     outside = ("key", "headers") if fields.places else ()
     return source.select(
@@ -128,7 +128,7 @@ def parse_events(source: DataFrame, fields: EventFields, *, several_legs: bool) 
         F.unix_millis("timestamp").alias("written_ms"),
         "value",
         *outside,
-    ).mapInArrow(read, events_shape(has_sequence=has_sequence))
+    ).mapInArrow(read, events_shape(fields))
 
 
 class _Row(NamedTuple):
@@ -149,16 +149,26 @@ def _with_payloads(records: pa.RecordBatch, decoder: EventDecoder) -> pa.RecordB
     return pa.record_batch(columns | {"value": pa.array(map(decoder.payload, rows), pa.binary())})
 
 
-def events_shape(*, has_sequence: bool) -> str:
+def events_shape(fields: EventFields) -> str:
     """Return the shape of parsed events."""
-    return _EVENTS + (_SEQUENCE if has_sequence else "")
+    return ", ".join([_EVENTS, *(f"{name} {_NAMED[name]}" for name in _NAMED if name not in _unnamed(fields))])
 
 
-def with_events(records: pa.RecordBatch, decoder: EventDecoder, *, has_sequence: bool) -> pa.RecordBatch:
+def _unnamed(fields: EventFields) -> frozenset[str]:
+    """Return the columns that this contract's events do not have."""
+    named = {
+        "ordering_key": fields.sequence is not None,
+        "sequence": fields.sequence is not None,
+        "compared_text": bool(fields.compared),
+    }
+    return frozenset(name for name, is_named in named.items() if not is_named)
+
+
+def with_events(records: pa.RecordBatch, decoder: EventDecoder, fields: EventFields) -> pa.RecordBatch:
     """Return records whose values are read. Shape: `_EVENTS`; before, value and all that is no part of it."""
     read = read_events(decoder, records["value"].to_pylist())
     columns = {name: records[name] for name in records.schema.names if name != "value"}
-    columns |= {name: read[name] for name in read.schema.names if has_sequence or name not in _OF_SEQUENCE}
+    columns |= {name: read[name] for name in read.schema.names if name not in _unnamed(fields)}
     return pa.record_batch(columns)
 
 

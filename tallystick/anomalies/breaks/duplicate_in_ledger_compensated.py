@@ -55,7 +55,7 @@ def _row_of_ours(residue: UnmatchedItem) -> tuple[str, str] | None:
         return None
     if copy.action_id:
         return copy.item_id, copy.action_id
-    if original is not None and original.action_id and original.compared == copy.compared:
+    if original is not None and original.action_id and original.money == copy.money:
         return original.item_id, original.action_id
     seen = next(iter(rows_of_ours(residue.lookup_hits, copy)), None)
     return (seen.item_id, str(seen.detail["action_id"])) if seen else None

@@ -88,7 +88,7 @@ class IcebergLedger:
         types = {field.name: field.field_type for field in table.schema().fields}
         wanted = columns.named(COLUMNS)
         written_at = bare(columns.written_at or "")
-        for name in (*wanted, *([written_at] if written_at else [])):
+        for name in (*wanted, *columns.compared_names, *([written_at] if written_at else [])):
             if name not in types:
                 raise LedgerRefused(
                     f"ledger table {self.ledger.table}: has no column {name}; it has {', '.join(types)}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tallystick.contract.equality import Compared
+from tallystick.contract.equality import Money
 from tallystick.contract.field_types import Constant
 from tallystick.contract.ledger import LedgerSection
 from tallystick.contract.sql_names import bare
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
 
-COLUMNS = ("row_id", "match_key", "transaction_key", "leg", *Compared._fields)
+COLUMNS = ("row_id", "match_key", "transaction_key", "leg", *Money._fields)
 """Names of the contract's columns, in the order of a row's values."""
 
 CountedRow = tuple[Any, ...]

@@ -157,4 +157,5 @@ def item_of_row(row: Row[Any]) -> OpenItem:
         found_as=BreakClass(row.found_as) if row.found_as else None,
         cleared_by=row.cleared_by,
         written_ms=row.written_ms,
+        compared_text=row.compared_text,
     )

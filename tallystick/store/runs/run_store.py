@@ -255,7 +255,7 @@ _BREAK_COLUMNS = ("contract", "cut_n", *_OF_BREAK, "evidence")
 _OF_ITEM = {
     name: name
     for name in (
-        *("item_id", "match_key", "transaction_key", "leg", "amount_minor", "currency", "written_ms"),
+        *("item_id", "match_key", "transaction_key", "leg", "amount_minor", "currency", "written_ms", "compared_text"),
         *("first_seen_cut", "first_seen_utc", "due_utc", "pairable", "break_id", "cleared_by"),
     )
 } | {"side": "side.value", "state": "state.value", "reason": "reason.stored"}

@@ -110,6 +110,8 @@ def test_every_field_of_a_contract_has_its_rule_and_no_rule_is_without_field() -
 
 OF_AVRO = with_parts(kafka={"schema_registry": "schemas"}, event={"format": "avro"})
 
+COMPARES_ELSEWHERE = contract_of(compare={"fee": {"exact": "text", "column": "cost"}})
+
 CASES = [
     *(
         (
@@ -133,6 +135,12 @@ CASES = [
     ("legs.fee", contract_of(legs=TWO_LEGS), PLAIN, REFUSED),
     ("legs.payout", PLAIN, contract_of(legs={"payout": "billing.fees"}), REFUSED),
     ("kafka.schema_registry", OF_AVRO, with_parts(kafka={"schema_registry": "other"}, event={"format": "avro"}), KEPT),
+    ("compare.fee", PLAIN, contract_of(compare={"fee": "exact"}), ANEW),
+    ("compare.fee", contract_of(compare={"fee": "exact"}), PLAIN, ANEW),
+    ("compare.fee", contract_of(compare={"fee": "exact"}), contract_of(compare={"fee": "ignore"}), ANEW),
+    ("compare.fee", contract_of(compare={"fee": {"abs": 1}}), contract_of(compare={"fee": {"rel": 0.1}}), ANEW),
+    ("compare.fee", contract_of(compare={"fee": {"abs": 1}}), contract_of(compare={"fee": "exact"}), REFUSED),
+    ("compare.fee", contract_of(compare={"fee": "exact"}), COMPARES_ELSEWHERE, REFUSED),
     ("event.format", OF_AVRO, with_parts(kafka={"schema_registry": "schemas"}, event={"format": "debezium"}), ANEW),
     ("event.match_key", PLAIN, with_parts(event={"match_key": "id"}), REFUSED),
     ("event.transaction_key", PLAIN, with_parts(event={"transaction_key": "id"}), REFUSED),
@@ -312,7 +320,7 @@ def test_the_declared_isolation_of_the_consumer_is_kept() -> None:
 
 
 def test_every_field_has_a_case() -> None:
-    tried = {field.split(".")[0] if field.startswith("legs.") else field for field, *_ in CASES}
+    tried = {field.split(".")[0] if field.startswith(("legs.", "compare.")) else field for field, *_ in CASES}
     assert tried | {"direction", "ledger.kind", "ledger.consumer_isolation"} == set(RULES)
 
 

@@ -17,7 +17,7 @@ from tallystick.kafka_log.event_decoder import DECODE_ERRORS, EventDecoder, writ
 from tests.avro_values import FLAT, WHOLE, changed, prefixed, record_of, schemas_with, written
 from tests.protobuf_values import FLAT as FLAT_PROTO
 from tests.protobuf_values import written as written_proto
-from tests.unit.event_payloads import NAMES, PAYLOADS, by_the_rule
+from tests.unit.event_payloads import PAYLOADS, SAID, by_the_rule
 
 AVRO = EventFields(format="avro").asking("schemas_of_nobody")
 PROTOBUF = EventFields(format="protobuf").asking("schemas_of_nobody")
@@ -40,9 +40,9 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def read_together(decoder: EventDecoder, values: list[bytes | None]) -> list[tuple[Any, ...] | None]:
     """As many are read at once, held against each other."""
-    found = [None if one is None else tuple(getattr(one, name) for name in NAMES) for one in decoder.read_each(values)]
+    found = [None if one is None else tuple(getattr(one, name) for name in SAID) for one in decoder.read_each(values)]
     quick, simple = decoder.read_whole(values), decoder.read_simple(values)
-    assert quick is None or [tuple(getattr(event, name) for name in NAMES) for event in quick] == found
+    assert quick is None or [tuple(getattr(event, name) for name in SAID) for event in quick] == found
     if simple is not None:
         amounts = memoryview(simple.amounts_minor).cast("q").tolist()
         columns = zip([key.decode() for key in simple.match_keys], amounts, simple.currencies, strict=True)
@@ -52,7 +52,7 @@ def read_together(decoder: EventDecoder, values: list[bytes | None]) -> list[tup
 
 def by_reading(decoder: EventDecoder, values: list[bytes | None]) -> list[tuple[Any, ...] | None]:
     readings = map(decoder.read, values)
-    return [None if one.problem else tuple(getattr(one, name) for name in NAMES) for one in readings]
+    return [None if one.problem else tuple(getattr(one, name) for name in SAID) for one in readings]
 
 
 _TEXTS = st.sampled_from(["ev-1", "é", "", "a\0b", "x" * 501, '"\\'])

@@ -144,7 +144,7 @@ def test_events_are_planted_on_the_first_legs_topic_and_one_of_a_whole_transacti
 
 
 def test_rows_are_planted_with_the_keys_of_the_events_and_one_without_any() -> None:
-    assert [astuple(row) for row in canary_rows(contract_of(T2L, legs=LEGS))] == [
+    assert [astuple(row)[:-1] for row in canary_rows(contract_of(T2L, legs=LEGS))] == [
         ("tallystick-canary-0", "tallystick-canary-equal", "tallystick-canary-whole", "fee", 100, "EUR"),
         ("tallystick-canary-1", "tallystick-canary-row-alone", "tallystick-canary-whole", "fee", 100, "EUR"),
         ("tallystick-canary-2", "tallystick-canary-event-twice", "tallystick-canary-whole", "fee", 100, "EUR"),

@@ -23,10 +23,10 @@ from tallystick.kafka_log.event_decoder import (
 from tests.unit.event_payloads import (
     EVERY_KIND,
     FIELDS,
-    NAMES,
     NESTED,
     PAYLOADS,
     READABLE,
+    SAID,
     SOME_FIELDS,
     UNREADABLE,
     WHOLE,
@@ -158,9 +158,9 @@ def read_together(
     """As many are read at once: by `read_each`, and by `read_whole` and `read_simple` where they answer."""
     decoder = EventDecoder(fields, several_legs=several_legs)
     events = decoder.read_each(values)
-    found = [None if one is None else tuple(getattr(one, name) for name in NAMES) for one in events]
+    found = [None if one is None else tuple(getattr(one, name) for name in SAID) for one in events]
     quick = decoder.read_whole(values)
-    assert quick is None or [tuple(getattr(event, name) for name in NAMES) for event in quick] == found
+    assert quick is None or [tuple(getattr(event, name) for name in SAID) for event in quick] == found
     simple = decoder.read_simple(values)
     if simple is not None:
         assert columns_in(simple) == [None if one is None else (one[0], one[3], one[4]) for one in found]
@@ -335,7 +335,7 @@ def test_what_the_contract_says_of_all_events_is_asked_of_none() -> None:
     assert simple is not None
     assert columns_in(simple) == [("ev-1", 5, "KWD"), ("ev-2", 6, "KWD")]
     read = read_together([bare, other, b"{}"], OF_CONSTANTS, several_legs=False)
-    assert read == [("ev-1", "ev-1", "payout", 5, "KWD"), ("ev-2", "ev-2", "payout", 6, "KWD"), None]
+    assert read == [("ev-1", "ev-1", "payout", 5, "KWD", ""), ("ev-2", "ev-2", "payout", 6, "KWD", ""), None]
     in_major = OF_CONSTANTS.model_copy(update={"amount_unit": "major"})
     assert EventDecoder(in_major).read(b'{"event_id":"ev-1","amount_minor":"0.005"}').amount_minor == 5
 

@@ -1,18 +1,36 @@
 """X1: money is compared as whole minor units with its currency: to the last one, at any size, with its sign."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.anomalies.breaks.mismatch import amount_mismatch, currency_mismatch
 from tallystick.anomalies.registry import findings_of
+from tallystick.matching.match_case import Entry
 from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.item_reason import ReasonCode
 from tallystick.model.open_item import ItemState
+from tallystick.report.masking import MASKED, Mask
 from tests.unit.anomalies.planted import Pair, PlantedCases, found_breaks
-from tests.unit.builders import IN_TOPIC, L2T, LAW, T2L, event, evidence_of, row
+from tests.unit.builders import IN_TOPIC, L2T, LAW, T2L, contract_of, event, evidence_of, row
 from tests.unit.in_memory_books import Books, classes_of, doubts_of
+
+COMPARING = contract_of(
+    compare={"status": "exact", "fee": {"abs": 1}, "iban": {"exact": "text", "shown": False}, "note": "ignore"}
+)
+
+
+def pair_saying(in_topic: str | None, in_ledger: str | None, *, column: str = "status") -> tuple[Entry, Entry]:
+    """An event and a row of the same money, which say these values in a column."""
+    columns = COMPARING.event.compared
+    plain = dict.fromkeys(columns.names)
+    topic, ledger = (
+        columns.text_of([{**plain, column: said}[name] for name in columns.names]) for said in (in_topic, in_ledger)
+    )
+    return replace(event(11), compared_text=topic), replace(row(1), compared_text=ledger)
 
 
 class TestPlanted(PlantedCases):
@@ -26,6 +44,11 @@ class TestPlanted(PlantedCases):
             name=BreakClass.CURRENCY_MISMATCH,
             fires=evidence_of(event(11, currency="EUR"), row(1, currency="USD")),
             twin=evidence_of(event(11, currency="USD"), row(1, currency="USD")),
+        ),
+        Pair(
+            name=BreakClass.COLUMN_MISMATCH,
+            fires=evidence_of(*pair_saying("paid", "open"), contract=COMPARING),
+            twin=evidence_of(*pair_saying("paid", "paid"), contract=COMPARING),
         ),
     )
 
@@ -144,3 +167,32 @@ def test_a_row_without_a_comparable_amount_says_so() -> None:
     (found,) = findings_of(amount_mismatch, evidence)
     assert not list(findings_of(currency_mismatch, evidence))
     assert "ledger:1 says no whole amount of a currency" in found.story
+
+
+def test_a_column_that_differs_is_named_with_its_rule_and_what_both_sides_say() -> None:
+    (found,) = found_breaks(evidence_of(*pair_saying("1.5", "2.6", column="fee"), contract=COMPARING))
+    assert (found.break_class, found.amount_minor, found.currency) == (BreakClass.COLUMN_MISMATCH, 0, "EUR")
+    assert found.evidence["columns"] == [{"column": "fee", "rule": "abs 1", "topic": "1.5", "ledger": "2.6"}]
+    assert found.story == "topic:billing.payouts:0:11 and ledger:1 say the same money, and differ in fee (abs 1)."
+
+
+def test_a_value_within_its_tolerance_differs_in_nothing_and_nothing_is_no_value() -> None:
+    assert found_breaks(evidence_of(*pair_saying("1.5", "2.5", column="fee"), contract=COMPARING)) == []
+    (found,) = found_breaks(evidence_of(*pair_saying("1.5", None, column="fee"), contract=COMPARING))
+    assert found.evidence["columns"][0]["ledger"] is None
+
+
+def test_of_a_pair_whose_money_differs_that_alone_is_told() -> None:
+    one, other = pair_saying("paid", "open")
+    (found,) = found_breaks(evidence_of(one, replace(other, amount_minor=999), contract=COMPARING))
+    assert found.break_class is BreakClass.AMOUNT_MISMATCH
+    assert "columns" not in found.evidence
+
+
+def test_what_a_contract_hides_is_masked_and_its_column_is_named() -> None:
+    (hidden,) = found_breaks(evidence_of(*pair_saying("DE1", "DE2", column="iban"), contract=COMPARING))
+    (shown,) = found_breaks(evidence_of(*pair_saying("paid", "open"), contract=COMPARING))
+    masked = Mask(COMPARING).item_break(hidden)
+    assert masked.evidence["columns"] == [{"column": "iban", "rule": "exact text", "topic": MASKED, "ledger": MASKED}]
+    assert "DE1" not in str(masked)
+    assert Mask(COMPARING).item_break(shown).evidence["columns"] == shown.evidence["columns"]

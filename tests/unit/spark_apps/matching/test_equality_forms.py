@@ -12,18 +12,19 @@ from tallystick.contract.equality import Compared
 from tallystick_spark.matching.equality_forms import compared_numbers
 from tallystick_spark.matching.keyed_hash import keyed_currencies, keyed_hashes, new_secret
 from tests.unit.builders import LAW
-from tests.unit.moneys import AMOUNTS, CURRENCIES, OTHER_VALUE, SOME_AMOUNTS, SOME_CURRENCIES
+from tests.unit.moneys import AMOUNTS, CURRENCIES, OTHER_VALUE, SOME_AMOUNTS, SOME_CURRENCIES, TEXTS
 
 
 def numbers_of(moneys: Sequence[Compared], secret: str) -> list[int]:
     amounts = np.array([one.amount_minor for one in moneys], dtype=np.int64)
     hashes = keyed_currencies(pa.array([one.currency for one in moneys], pa.string()), secret)
-    numbers: list[int] = compared_numbers(amounts, hashes).tolist()
+    texts = np.array(keyed_hashes([one.compared_text for one in moneys], secret), dtype=np.int64)
+    numbers: list[int] = compared_numbers(amounts, hashes, texts).tolist()
     return numbers
 
 
 @LAW
-@given(moneys=st.lists(st.builds(Compared, AMOUNTS, CURRENCIES), min_size=1, max_size=12))
+@given(moneys=st.lists(st.builds(Compared, AMOUNTS, CURRENCIES, TEXTS), min_size=1, max_size=12))
 @example(moneys=[Compared(amount, currency) for amount in SOME_AMOUNTS for currency in SOME_CURRENCIES])
 def test_two_copies_have_one_number_where_they_are_equal_and_else_two(moneys: list[Compared]) -> None:
     numbers = numbers_of([*moneys, *reversed(moneys)], new_secret())
@@ -48,8 +49,16 @@ def test_one_hash_for_all_is_the_same_as_one_for_each(amounts: list[int], curren
     """So a chunk of events of one currency, and the rows of a batch, meet."""
     secret = new_secret()
     (of_all,) = keyed_hashes([currency], secret).tolist()
-    together = compared_numbers(np.array(amounts, dtype=np.int64), of_all).tolist()
+    texts = np.array(keyed_hashes([""] * len(amounts), secret), dtype=np.int64)
+    together = compared_numbers(np.array(amounts, dtype=np.int64), of_all, texts).tolist()
     assert together == numbers_of([Compared(amount, currency) for amount in amounts], secret)
+
+
+def test_a_text_does_not_make_up_for_a_currency_that_is_written_like_it() -> None:
+    secret = new_secret()
+    same = [Compared(1_000, text, text) for text in ("EUR", "USD")]
+    swapped = [Compared(1_000, "EUR", "USD"), Compared(1_000, "USD", "EUR")]
+    assert [len(set(numbers_of(two, secret))) for two in (same, swapped)] == [2, 2]
 
 
 def test_an_amount_does_not_make_up_for_a_currency_under_another_secret() -> None:

@@ -1,0 +1,261 @@
+"""Columns that event and row are compared by besides their money: what a contract says of them, and when two agree.
+
+Each column is a value of the payload and a column of the ledger. Both sides write what they hold as text, by one rule
+for each kind, and the texts of all columns as one (`ComparedColumns.text_of`). Where these are the same, all agree; so
+whole sides are matched by them. Where they are not, `differing` says which columns differ, tolerances asked.
+
+The rules, of both sides:
+- nothing (JSON's null, an absent key, SQL's NULL) equals nothing else, and an empty text is a text;
+- a value that is not of its column's kind is compared as the text that it is;
+- text: by code points, so that é as one character differs from e and an accent; true and false are those words, and an
+  object or a list is its JSON, with sorted keys. A text of more than TEXT_LENGTH_MAX characters is its SHA-256;
+- number: by its value, so that 1.50 is 1.5 and 15e-1, of at most _PLACES_MAX places on each side of the point;
+- time: an instant, to the microsecond. ISO 8601, with its zone, or in UTC where it has none; a date is its midnight.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Context, Decimal
+from hashlib import sha256
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+
+from tallystick.contract.equality import NUMBER, TEXT_LENGTH_MAX, Compared
+from tallystick.contract.field_path import names_of, path_of
+from tallystick.contract.field_types import ColumnName, ContractPart, Duration, Name, PayloadField
+
+Kind = Literal["text", "number", "time"]
+
+_PLACES_MAX = 100
+_EXACT = Context(prec=4 * _PLACES_MAX)
+"""No number that is compared has more digits, nor has the product of two."""
+_SECONDS = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60), "h": Decimal(3600), "d": Decimal(86_400)}
+
+
+def _number_as_written(stated: Any) -> Any:
+    """A float of YAML is the number that stands there, and no sum of powers of two."""
+    return Decimal(repr(stated)) if isinstance(stated, float) else stated
+
+
+Tolerance = Annotated[
+    Decimal,
+    Field(ge=0, allow_inf_nan=False),
+    BeforeValidator(_number_as_written),
+    WithJsonSchema({"type": "number", "minimum": 0}),
+]
+
+
+class CompareRule(ContractPart):
+    """How one column is compared: by exactly one of exact, abs, rel and within."""
+
+    exact: Kind | None = None
+    """text: character by character. number: 1.50 is 1.5. time: the same instant, in whatever zone it is written."""
+    abs: Tolerance | None = None
+    """Numbers may differ by so much."""
+    rel: Tolerance | None = None
+    """Numbers may differ by this share of the larger one, without signs: 0.001 is one in a thousand."""
+    within: Duration | None = None
+    """Times may lie so far apart: 500ms, 2s, 5m, 1h or 1d."""
+    event: PayloadField | None = None
+    """The payload's key or path, where it is not the column's name."""
+    column: ColumnName | None = None
+    """The ledger's column, where it is not the name."""
+    shown: bool = True
+    """false: people see that it differs, and never what either side says."""
+
+    @model_validator(mode="after")
+    def _by_one_rule(self) -> Self:
+        if sum(one is not None for one in (self.exact, self.abs, self.rel, self.within)) != 1:
+            raise ValueError("expected exactly one of exact, abs, rel and within")
+        return self
+
+    @property
+    def kind(self) -> Kind:
+        """Return what both sides hold."""
+        return self.exact or ("time" if self.within else "number")
+
+    @property
+    def words(self) -> str:
+        """Return the rule in words."""
+        if self.within:
+            return f"within {self.within}"
+        named = {"exact": self.exact, "abs": self.abs, "rel": self.rel}
+        return next(f"{name} {one}" for name, one in named.items() if one is not None)
+
+    def allows(self, one: str, other: str) -> bool:
+        """Return whether two different texts, as `written` makes them, are near enough."""
+        if self.within:
+            first, second = _instant(one), _instant(other)
+            return first is not None and second is not None and abs(first - second) <= _span(self.within)
+        first_number, second_number = _number(one), _number(other)
+        if first_number is None or second_number is None:
+            return False
+        apart = abs(_EXACT.subtract(first_number, second_number))
+        if self.abs is not None:
+            return apart <= self.abs
+        larger = max(abs(first_number), abs(second_number))
+        return self.rel is not None and apart <= _EXACT.multiply(self.rel, larger)
+
+
+Stated = Literal["exact", "ignore"] | CompareRule
+Compare = dict[Name, Stated]
+"""Column to rule. exact: {exact: text}. ignore: it is not compared, and whoever reads the contract need not ask."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One column that differs. topic, ledger: what each side says; None: nothing. shown: may people see it?"""
+
+    column: str
+    rule: str
+    topic: str | None
+    ledger: str | None
+    shown: bool
+
+
+@dataclass(frozen=True)
+class ComparedColumns:
+    """The compared columns of one contract, by name; of most contracts none. names, rules: of each."""
+
+    names: tuple[str, ...] = ()
+    rules: tuple[CompareRule, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.names)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Return where each stands in the payload."""
+        return tuple(rule.event or name for name, rule in zip(self.names, self.rules, strict=True))
+
+    def inside(self, member: str) -> "ComparedColumns":
+        """Return the same, in a payload whose value is a member of it."""
+        paths = (path_of((member, *names_of(path))) for path in self.paths)
+        moved = (rule.model_copy(update={"event": path}) for rule, path in zip(self.rules, paths, strict=True))
+        return ComparedColumns(self.names, tuple(moved))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the ledger's column for each, as the contract spells it."""
+        return tuple(rule.column or name for name, rule in zip(self.names, self.rules, strict=True))
+
+    def text_of(self, values: Sequence[str | None]) -> str:
+        """Return one text for the values of all columns, each as `text_of_json` or a database gives it."""
+        sides = zip(self.names, self.rules, values, strict=True)
+        said = {name: None if value is None else written(rule.kind, value) for name, rule, value in sides}
+        return json.dumps(said, separators=(",", ":"))
+
+    def text_of_row(self, values: str) -> str:
+        """Return the same for a JSON list with one member for each column."""
+        return self.text_of([text_of_value(one) for one in json.loads(values, parse_int=str, parse_float=str)])
+
+    def differing(self, topic: str, ledger: str) -> tuple[Difference, ...]:
+        """Return the columns by which two such texts differ. One that either lacks was not read for it."""
+        if topic == ledger or not topic or not ledger:
+            return ()
+        here, there = json.loads(topic), json.loads(ledger)
+        return tuple(
+            Difference(column=name, rule=rule.words, topic=here[name], ledger=there[name], shown=rule.shown)
+            for name, rule in zip(self.names, self.rules, strict=True)
+            if name in here and name in there and not _agree(rule, here[name], there[name])
+        )
+
+    def agree(self, one: Compared, other: Compared) -> bool:
+        """Return whether two copies are equal, by their money and by all that is compared besides."""
+        if one == other:
+            return True
+        return one.money == other.money and not self.differing(one.compared_text, other.compared_text)
+
+
+NO_COLUMNS = ComparedColumns()
+
+
+def rule_of(stated: Stated) -> CompareRule | None:
+    """Return the rule that a contract states for a column; None where it is not compared."""
+    if isinstance(stated, CompareRule):
+        return stated
+    return CompareRule(exact="text") if stated == "exact" else None
+
+
+def compared_columns(stated: Mapping[str, Stated]) -> ComparedColumns:
+    """Return the columns that a contract compares. By name: a stored contract does not keep its file's order."""
+    rules = {name: rule for name, one in sorted(stated.items()) if (rule := rule_of(one))}
+    return ComparedColumns(tuple(rules), tuple(rules.values()))
+
+
+def text_of_json(raw: bytes) -> str | None:
+    """Return a JSON value's text; None of null, and where there is none.
+
+    Text that JSON cannot write, such as half a surrogate pair, stays as it is written there.
+    """
+    if raw[:1] == b'"':
+        if b"\\" not in raw:
+            return raw[1:-1].decode()
+    elif raw[:1] not in (b"{", b"["):
+        return None if raw in (b"", b"null") else raw.decode()
+    try:
+        text = text_of_value(json.loads(raw, parse_int=str, parse_float=str))
+        if text is not None:
+            text.encode()
+    except (ValueError, RecursionError):
+        return raw.decode(errors="backslashreplace")
+    return text
+
+
+def text_of_value(value: Any) -> str | None:
+    """Return the text of a value that Python's json has read with numbers as text."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def _agree(rule: CompareRule, one: str | None, other: str | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    one, other = written(rule.kind, one), written(rule.kind, other)
+    return one == other or rule.allows(one, other)
+
+
+def written(kind: Kind, text: str) -> str:
+    """Return a value as it is compared."""
+    if kind == "number":
+        number = _number(text)
+        if number is not None:
+            return format(number, "f") if number else "0"
+    elif kind == "time":
+        instant = _instant(text)
+        if instant is not None:
+            return instant.isoformat().replace("+00:00", "Z")
+    if len(text) > TEXT_LENGTH_MAX:
+        return f"SHA-256 {sha256(text.encode(errors='surrogatepass')).hexdigest()} of {len(text)} characters"
+    return text
+
+
+def _number(text: str) -> Decimal | None:
+    if len(text) > TEXT_LENGTH_MAX or not NUMBER.fullmatch(text):
+        return None
+    number = Decimal(text.strip())
+    exponent = number.as_tuple().exponent
+    if number and (number.adjusted() >= _PLACES_MAX or not isinstance(exponent, int)):
+        return None
+    plain = number.normalize(_EXACT)
+    last = plain.as_tuple().exponent
+    return plain if isinstance(last, int) and last >= -_PLACES_MAX else None
+
+
+def _instant(text: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _span(duration: str) -> timedelta:
+    number = duration.rstrip("mshd")
+    return timedelta(seconds=float(int(number) * _SECONDS[duration.removeprefix(number)]))

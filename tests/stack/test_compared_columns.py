@@ -1,0 +1,221 @@
+"""Columns that are compared besides money, with every kind of ledger: what differs is named, by its rule."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tallystick.connections.connections import environment_variable
+from tallystick.model.open_item import ItemState
+from tallystick.model.stored_run import StoredRun
+from tallystick.model.verdict import Verdict
+from tallystick_spark import scan
+from tests.stack.live_books import Event, LiveBooks, doubts, payment
+
+from .iceberg_table import NAME, IcebergSink
+from .live import NewBooks
+
+pytestmark = pytest.mark.usefixtures("spark")
+
+ELSEWHERE = "ledger_elsewhere"
+COMPARE = {
+    "status": "exact",
+    "batch": {"exact": "number"},
+    "fee": {"abs": 1},
+    "booked_at": {"within": "2s"},
+    "note": {"exact": "text", "event": "meta.note", "column": '"Note"', "shown": False},
+    "internal": "ignore",
+}
+EVENT = {
+    "status": "paid",
+    "batch": 7.0,
+    "fee": "1.50",
+    "booked_at": "2026-01-01T02:00:00+02:00",
+    "meta": {"note": "café"},
+}
+"""What an event says, unless a test says otherwise."""
+ROW = {
+    "status": "paid",
+    "batch": Decimal("7"),
+    "fee": Decimal("1.5"),
+    "booked_at": datetime(2026, 1, 1, tzinfo=UTC),
+    "Note": "café",
+}
+"""The same in a ledger's types."""
+SHAPE = pa.schema(
+    [
+        *((name, pa.string()) for name in ("entry_id", "event_id", "payment_id", "leg")),
+        ("amount_minor", pa.int64()),
+        ("currency", pa.string()),
+        ("status", pa.string()),
+        ("batch", pa.decimal128(12, 2)),
+        ("fee", pa.decimal128(12, 4)),
+        ("booked_at", pa.timestamp("us", "UTC")),
+        ("Note", pa.string()),
+    ]
+)
+
+
+def arrow_row(event: Event, said: Mapping[str, Any]) -> pa.Table:
+    money = {"amount_minor": event.amount_minor, "currency": event.currency}
+    keys = {"event_id": event.event_id, "payment_id": event.payment_id, "leg": event.leg}
+    return pa.Table.from_pylist([{"entry_id": f"row of {event.payment}", **keys, **money, **ROW, **said}], schema=SHAPE)
+
+
+@dataclass(frozen=True)
+class ComparedBooks:
+    """Books whose events and rows say more than money. post: puts one row into the ledger."""
+
+    books: LiveBooks
+    post: Callable[[Event, Mapping[str, Any]], None]
+
+    def produce(self, name: str, **said: Any) -> None:
+        event = payment(name)
+        with self.books.transaction() as producer:
+            value = json.dumps(json.loads(event.value) | EVENT | said)
+            producer.produce(self.books.contract.topics[0], key=event.payment_id, value=value)
+
+    def row(self, name: str, **said: Any) -> None:
+        self.post(payment(name), said)
+
+    def both(self, name: str, *, in_topic: Mapping[str, Any] | None = None, **in_ledger: Any) -> None:
+        self.produce(name, **(in_topic or {}))
+        self.row(name, **in_ledger)
+
+
+def differing(run: StoredRun) -> dict[str, list[str]]:
+    """Match key of each column mismatch to the columns that it names; no other break is there."""
+    assert {str(one.break_class) for one in run.result.breaks} <= {"column_mismatch"}
+    return {one.match_key: [said["column"] for said in one.evidence["columns"]] for one in run.result.breaks}
+
+
+def keys(**by_name: list[str]) -> dict[str, list[str]]:
+    return {payment(name).event_id: columns for name, columns in by_name.items()}
+
+
+def post_sql(books: LiveBooks) -> Callable[[Event, Mapping[str, Any]], None]:
+    books.ledger.execute(
+        f"ALTER TABLE {books.table} ADD COLUMN status text, ADD COLUMN batch numeric, ADD COLUMN fee numeric(12, 4), "
+        'ADD COLUMN booked_at timestamptz, ADD COLUMN "Note" text'
+    )
+
+    def post(event: Event, said: Mapping[str, Any]) -> None:
+        with books.ledger.transaction():
+            books.post(event)
+            values = ROW | dict(said)
+            named = ", ".join(f'"{name}" = %s' for name in values)
+            where = "event_id = %s AND status IS NULL"
+            books.ledger.execute(f"UPDATE {books.table} SET {named} WHERE {where}", [*values.values(), event.event_id])
+
+    return post
+
+
+@pytest.fixture(params=["postgres", "jdbc", "parquet", "iceberg"])
+def compared(
+    request: pytest.FixtureRequest, new_books: NewBooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ComparedBooks]:
+    kind, sink, folder = request.param, IcebergSink(tmp_path), tmp_path / "lake" / "billing" / "posting"
+    ledger: dict[str, Any] = {
+        "postgres": {},
+        "jdbc": {"kind": "jdbc", "order_by": "entry_id", "overlap": 0},
+        "parquet": {
+            "kind": kind,
+            "connection": ELSEWHERE,
+            "table": "billing.posting",
+            "quiet_seconds": 0,
+            "where": None,
+        },
+        "iceberg": {"kind": kind, "connection": ELSEWHERE, "table": NAME, "where": None},
+    }[kind]
+    if kind == "parquet":
+        folder.mkdir(parents=True)
+        monkeypatch.setenv(environment_variable(ELSEWHERE), str(tmp_path / "lake"))
+    elif kind == "iceberg":
+        sink.make(shape=SHAPE)
+        monkeypatch.setenv(environment_variable(ELSEWHERE), sink.address)
+
+    def file(event: Event, said: Mapping[str, Any]) -> None:
+        hidden = folder / f".{event.payment}.parquet"
+        pq.write_table(arrow_row(event, said), hidden)
+        hidden.rename(folder / f"{event.payment}.parquet")
+
+    def append(event: Event, said: Mapping[str, Any]) -> None:
+        sink.table.append(arrow_row(event, said))
+
+    with new_books(direction="topic_to_ledger", compare=COMPARE, ledger=ledger) as books:
+        yield ComparedBooks(books, {"parquet": file, "iceberg": append}.get(kind) or post_sql(books))
+
+
+def test_each_column_is_compared_by_its_rule_in_every_way_of_reading(
+    compared: ComparedBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    books = compared.books
+    books.take_cut()
+    compared.both("same")
+    compared.both("written otherwise", in_topic={"batch": "7.00", "fee": 1.5, "booked_at": "2026-01-01"})
+    compared.both("within", in_topic={"fee": 2.5, "booked_at": "2026-01-01T00:00:02Z"})
+    run = books.next_run()
+    assert (run.result.verdict, run.result.figures.matched_rows, doubts(run)) == (Verdict.MATCHED, 3, [])
+
+    compared.both("right")
+    compared.both("status", in_topic={"status": "Paid"})
+    compared.both("batch", in_topic={"batch": 8})
+    compared.both("beyond", in_topic={"fee": 2.5001, "booked_at": "2026-01-01T00:00:02.000001Z"})
+    compared.both("nothing", in_topic={"status": None}, Note=None)
+    compared.both("accents", Note="cafe\u0301")
+    compared.both("absent alike", in_topic={"status": None, "meta": {}}, status=None, Note=None)
+    run = books.next_run()
+    assert differing(run) == keys(
+        status=["status"], batch=["batch"], beyond=["booked_at", "fee"], nothing=["note", "status"], accents=["note"]
+    )
+    assert (run.result.figures.matched_rows, doubts(run)) == (2, [])
+    for way in ("", scan.BY_CLIENT, scan.PAIR_BY_PAIR):
+        if way:
+            monkeypatch.setenv(scan.SCAN_VARIABLE, way)
+        assert books.judge_again(run).digest == run.result.digest, way
+
+
+def test_an_event_that_waited_for_its_row_is_compared_as_it_was_read(compared: ComparedBooks) -> None:
+    books = compared.books
+    books.take_cut()
+    compared.both("first")
+    for name in ("near", "far"):
+        compared.produce(name, fee="2.4", status="paid" if name == "near" else "open")
+    waiting = books.take_cut()
+    for name in ("near", "far"):
+        compared.row(name)
+    books.judge(waiting)
+    run = books.next_run()
+    assert differing(run) == keys(far=["status"])
+    assert {item.match_key for item in run.result.items if item.state is ItemState.CLEARED} == {
+        payment("near").event_id
+    }
+
+
+def test_an_input_and_its_output_are_compared_at_the_same_paths(new_books: NewBooks) -> None:
+    compare = {"status": "exact", "fee": {"abs": 1, "event": "data.fee"}}
+    with new_books(direction="topic_to_topic", compare=compare) as books:
+        books.take_cut()
+
+        def produce(topic: str, writer: str, name: str, **said: Any) -> None:
+            with books.transaction(writer=writer) as producer:
+                value = json.dumps(json.loads(payment(name).value) | {"status": "paid", "data": {"fee": 1}} | said)
+                producer.produce(topic, key=payment(name).payment_id, value=value)
+
+        requests, outputs = books.contract.input_topics[0], books.contract.topics[0]
+        for name in ("same", "near", "far", "other"):
+            produce(requests, "client", name)
+        produce(outputs, "writer", "same")
+        produce(outputs, "writer", "near", data={"fee": 2})
+        produce(outputs, "writer", "far", data={"fee": 2.1})
+        produce(outputs, "writer", "other", status="open")
+        run = books.next_run()
+        assert differing(run) == keys(far=["fee"], other=["status"])
+        assert run.result.figures.matched_rows == 2
