@@ -2,6 +2,8 @@
 
 Decides field by field: kept, re-evaluated or refused. With a refused change no sample is taken, no cut made and
 none judged: the old contract goes on, or a new one begins under a new name. Sees a connection's id, not where it is.
+
+One file, since each field's rule and its reason stand in one table.
 """
 
 import json

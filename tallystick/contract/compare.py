@@ -49,7 +49,7 @@ Tolerance = Annotated[
 
 
 class CompareRule(ContractPart):
-    """How one column is compared: by exactly one of exact, abs, rel and within."""
+    """Rule by which one column is compared: exactly one of exact, abs, rel and within."""
 
     exact: Kind | None = None
     """text: character by character. number: 1.50 is 1.5. time: the same instant, in whatever zone it is written."""

@@ -41,7 +41,7 @@ from tallystick.contract.field_types import (
 )
 from tallystick.contract.ledger import LedgerSection
 from tallystick.contract.sql_condition import DIALECTS, EXPECTED, why_no_condition
-from tallystick.contract.yaml_file import DocumentUnreadable, read_mapping
+from tallystick.host.yaml_file import DocumentUnreadable, read_mapping
 from tallystick.model.direction import Direction
 from tallystick.model.errors import TallystickError
 

@@ -2,6 +2,8 @@
 
 The sentence that a run says of one, with its figures, is written by its own file in tallystick/anomalies. A test holds
 that every member of BreakClass, Doubt and Notice has its line.
+
+One file, since these lines are read and worded together.
 """
 
 from collections.abc import Mapping

@@ -10,7 +10,7 @@ import yaml
 from tallystick.cli.shared_options import AsJson, ContractFile
 from tallystick.connections.connections import store_dsn
 from tallystick.contract.contract import Contract, ContractRefused, contract_of, load_contract, load_contracts
-from tallystick.contract.yaml_file import read_mapping
+from tallystick.host.yaml_file import read_mapping
 from tallystick.model.verdict import ExitCode
 
 contract_commands = typer.Typer(

@@ -7,7 +7,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
 from tallystick.contract.contract import Contract
-from tallystick.contract.yaml_file import read_mapping
+from tallystick.host.yaml_file import read_mapping
 from tests.unit.cli.command_line import run
 
 REPOSITORY = Path(__file__).parents[4]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tallystick.contract.contract import ContractRefused, load_contract
-from tallystick.contract.yaml_file import read_mapping
+from tallystick.host.yaml_file import read_mapping
 from tests.unit.contract.documents import refusal
 
 BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9))
