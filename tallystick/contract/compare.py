@@ -8,7 +8,7 @@ The rules, of both sides:
 - nothing (JSON's null, an absent key, SQL's NULL) equals nothing else, and an empty text is a text;
 - a value that is not of its column's kind is compared as the text that it is;
 - text: by code points, so that é as one character differs from e and an accent; true and false are those words, and an
-  object or a list is its JSON, with sorted keys. A text of more than TEXT_LENGTH_MAX characters is its SHA-256;
+  object or a list is the JSON that stands there. A text of more than TEXT_LENGTH_MAX characters is its SHA-256;
 - number: by its value, so that 1.50 is 1.5 and 15e-1, of at most _PLACES_MAX places on each side of the point;
 - time: an instant, to the microsecond. ISO 8601, with its zone, or in UTC where it has none; a date is its midnight.
 """
@@ -138,6 +138,11 @@ class ComparedColumns:
         return ComparedColumns(self.names, tuple(moved))
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """Return what a reader of the ledger calls each column, beside those that every contract has."""
+        return tuple(f"compared_{number}" for number in range(len(self.names)))
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Return the ledger's column for each, as the contract spells it."""
         return tuple(rule.column or name for name, rule in zip(self.names, self.rules, strict=True))
@@ -147,10 +152,6 @@ class ComparedColumns:
         sides = zip(self.names, self.rules, values, strict=True)
         said = {name: None if value is None else written(rule.kind, value) for name, rule, value in sides}
         return json.dumps(said, separators=(",", ":"))
-
-    def text_of_row(self, values: str) -> str:
-        """Return the same for a JSON list with one member for each column."""
-        return self.text_of([text_of_value(one) for one in json.loads(values, parse_int=str, parse_float=str)])
 
     def differing(self, topic: str, ledger: str) -> tuple[Difference, ...]:
         """Return the columns by which two such texts differ. One that either lacks was not read for it."""
@@ -189,29 +190,19 @@ def compared_columns(stated: Mapping[str, Stated]) -> ComparedColumns:
 def text_of_json(raw: bytes) -> str | None:
     """Return a JSON value's text; None of null, and where there is none.
 
-    Text that JSON cannot write, such as half a surrogate pair, stays as it is written there.
+    A text that is none, such as half a surrogate pair, is what stands there, and so is an object or a list.
     """
+    if raw in (b"", b"null"):
+        return None
     if raw[:1] == b'"':
-        if b"\\" not in raw:
-            return raw[1:-1].decode()
-    elif raw[:1] not in (b"{", b"["):
-        return None if raw in (b"", b"null") else raw.decode()
-    try:
-        text = text_of_value(json.loads(raw, parse_int=str, parse_float=str))
-        if text is not None:
+        try:
+            text = str(json.loads(raw))
             text.encode()
-    except (ValueError, RecursionError):
-        return raw.decode(errors="backslashreplace")
-    return text
-
-
-def text_of_value(value: Any) -> str | None:
-    """Return the text of a value that Python's json has read with numbers as text."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        except ValueError:
+            pass
+        else:
+            return text
+    return raw.decode(errors="backslashreplace")
 
 
 def _agree(rule: CompareRule, one: str | None, other: str | None) -> bool:

@@ -85,7 +85,7 @@ compare:
 
 What is absent equals nothing else: no key, JSON's NULL and SQL's are the same, and an empty text is none of them. A
 value that is not of its kind is compared as the text that it is. `true` and `false` are those words, an object or a
-list is its JSON with sorted keys, and a text of more than 500 characters is its SHA-256. A pair that differs is a
+list is the JSON that stands there, and a text of more than 500 characters is its SHA-256. A pair that differs is a
 `column_mismatch`, which names each column with its rule and what both sides say; a pair whose money differs is told as
 that alone. Numbers and times are compared one by one only where the texts of both sides differ.
 

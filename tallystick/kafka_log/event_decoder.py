@@ -19,7 +19,7 @@ before the payload is passed over.
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
 from hashlib import sha256
 from operator import attrgetter
@@ -89,8 +89,6 @@ class Event(Protocol):
     def amount_minor(self) -> int: ...
     @property
     def currency(self) -> str: ...
-    @property
-    def compared_text(self) -> str: ...
 
 
 class SimpleEvents(NamedTuple):
@@ -151,9 +149,29 @@ class EventDecoder:
         return self._placed is not None
 
     @property
-    def compares_text(self) -> bool:
-        """Return whether the contract compares more than money."""
-        return bool(self._compared)
+    def compared(self) -> ComparedColumns:
+        """Return what is compared besides money."""
+        return self._compared
+
+    def read_compared(self, values: Sequence[bytes | None]) -> list[list[bytes]]:
+        """Read what is compared besides money: for each column the JSON that each value has for it; b"" where none.
+
+        Of a value that is no JSON object it says nothing: nobody reads its event.
+        """
+        decode, paths = self._decode_compared, self._compared.paths
+        found: list[list[bytes]] = [[] for _ in paths]
+        for value in self._all_opened(values):
+            try:
+                raw = decode((value or b"").removeprefix(BOM_UTF8))
+            except DECODE_ERRORS:
+                raw = {}
+            for column, path in zip(found, paths, strict=True):
+                column.append(raw.get(path, b""))
+        return found
+
+    @cached_property
+    def _decode_compared(self) -> Callable[[bytes], dict[str, bytes]]:
+        return _raw_decoder({path: names_of(path) for path in self._compared.paths})
 
     def payload(self, record: PlacedRecord) -> bytes | None:
         """Return what is read of a record: its value, or one JSON object with its headers and its key (ADR 45).
@@ -216,11 +234,9 @@ class EventDecoder:
     def read_simple(self, values: Sequence[bytes | None]) -> SimpleEvents | None:
         """Read all events by compiled code, if each is simple (decision record 33); otherwise None.
 
-        None too where legs are told apart or more than money is compared, and where that code was not compiled.
+        None too where legs are told apart, and where that code was not compiled.
         """
         if _read_simple is None or self._several_legs or self._amount is None or not _is_plain(self._fields):
-            return None
-        if self._compared:
             return None
         columns = _read_simple(list(self._all_opened(values)), self._simple_names, TEXT_LENGTH_MAX)
         if columns is None:
@@ -471,26 +487,19 @@ def _shape(
     kinds: Mapping[str, Any],
     *,
     may_lack: bool = False,
-    optional: Collection[str] = (),
     more: Mapping[str, property] = MappingProxyType({}),
 ) -> Any:
     """Return msgspec's type for an object with these fields, each an attribute of its name, however deep it lies.
 
-    may_lack: what is absent is None. optional: names of what may be absent, as an empty Raw; an object around one may
-    not. more: attributes beside them.
+    may_lack: what is absent is None. more: attributes beside them.
     """
     absent = (None,) if may_lack else ()
-    members: list[Any] = [
-        (name, kinds[name], *((msgspec.Raw(),) if name in optional else absent))
-        for name, names in paths.items()
-        if len(names) == 1
-    ]
-    members.sort(key=lambda member: len(member) == 3)
+    members: list[Any] = [(name, kinds[name], *absent) for name, names in paths.items() if len(names) == 1]
     keys, deep = {name: paths[name][0] for name, *_ in members}, dict(more)
     for number, (key, some) in enumerate(sorted(_by_first(paths).items())):
         attribute = f"inside_{number}"
-        inside = _shape(f"{title}Inside", some, kinds, may_lack=may_lack, optional=optional)
-        members.insert(0, (attribute, inside | None if may_lack else inside, *absent))
+        inside = _shape(f"{title}Inside", some, kinds, may_lack=may_lack)
+        members.append((attribute, inside | None if may_lack else inside, *absent))
         keys[attribute] = key
         deep |= {
             name: property(_or_none(attribute, name) if may_lack else attrgetter(f"{attribute}.{name}"))
@@ -512,7 +521,7 @@ def _or_none(attribute: str, name: str) -> Callable[[Any], Any]:
 class _Texts:
     """An event whose texts are text. Raises OverflowError where a number has too many digits for one."""
 
-    __slots__ = ("amount_minor", "compared_text", *_TEXTS)
+    __slots__ = ("amount_minor", *_TEXTS)
     match_key: str
     transaction_key: str
     leg: str
@@ -520,7 +529,6 @@ class _Texts:
 
     def __init__(self, event: Any) -> None:
         self.amount_minor: int = event.amount_minor
-        self.compared_text: str = event.compared_text
         for name in _TEXTS:
             text = getattr(event, name)
             if not isinstance(text, str):
@@ -582,15 +590,7 @@ def _quick_decoder(
         name: property(attrgetter(named[path])) for name, path in paths.items() if name not in named.values()
     }
     stated = {name: property(partial(_stated, constant)) for name, constant in fields.constants.items()}
-    compared = {f"compared_{number}": names_of(path) for number, path in enumerate(fields.compared.paths)}
-    compared_text = partial(_text_of_compared, fields.compared, tuple(compared))
-    shape = _shape(
-        "Event",
-        {name: path for path, name in named.items()} | compared,
-        dict(kinds) | dict.fromkeys(compared, msgspec.Raw),
-        optional=compared,
-        more=others_names | stated | {"compared_text": property(compared_text if compared else partial(_stated, ""))},
-    )
+    shape = _shape("Event", {name: path for path, name in named.items()}, kinds, more=others_names | stated)
     # Of None it raises TypeError, for which `read_whole` waits: a test before each call would cost a call more.
     return cast("Callable[[bytes | None], Event]", msgspec.json.Decoder(shape).decode)
 
@@ -601,10 +601,6 @@ def _stated(constant: Any, event: Any) -> Any:
 
 def _compared_text(compared: ComparedColumns, raw: Mapping[str, bytes]) -> str:
     return compared.text_of([text_of_json(raw.get(path, b"")) for path in compared.paths])
-
-
-def _text_of_compared(compared: ComparedColumns, names: Sequence[str], event: Any) -> str:
-    return compared.text_of([text_of_json(bytes(getattr(event, name))) for name in names])
 
 
 def _two_keys(fields: EventFields) -> Any:

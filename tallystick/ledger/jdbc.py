@@ -387,13 +387,9 @@ class JdbcLedger:
             (self._column(offset) if offset else null()).label("receipt_offset"),
         ).where(self._pairs)
 
-    @property
-    def compared_labels(self) -> tuple[str, ...]:
-        """Return what the slice's query calls the columns that are compared besides money."""
-        return tuple(f"compared_{number}" for number in range(len(self.ledger.columns.compared.names)))
-
     def _compared_columns(self) -> list[ColumnElement[Any]]:
-        columns = zip(self.compared_labels, self.ledger.columns.compared.columns, strict=True)
+        compared = self.ledger.columns.compared
+        columns = zip(compared.labels, compared.columns, strict=True)
         dialect = self.connection.dialect.name
         return [as_driver_texts(self._column(one), dialect=dialect).label(label) for label, one in columns]
 

@@ -162,12 +162,13 @@ def column_list(ledger: LedgerSection) -> str:
 
 
 def compared_list(ledger: LedgerSection) -> str:
-    """Return the columns that are compared besides money, behind a comma, as one JSON list; "" where there are none.
+    """Return the columns that are compared besides money, each as a text behind a comma; "" where there are none.
 
     JSON writes a time with its zone, whatever the session's settings are.
     """
-    columns = ledger.columns.compared.columns
-    return f", json_build_array({', '.join(columns)})::text AS compared_text" if columns else ""
+    compared = ledger.columns.compared
+    named = zip(compared.columns, compared.labels, strict=True)
+    return "".join(f", to_json({column}) #>> '{{}}' AS {label}" for column, label in named)
 
 
 def _source(column: str | Constant) -> str:
@@ -316,9 +317,9 @@ def rows_by_place_query(ledger: LedgerSection, *, bounds: Sequence[int], xid_sta
 
 def digests_query(ledger: LedgerSection, *, bounds: Sequence[int], xid_start: int, xid_end: int) -> str:
     """Return the query, by written_xid, of one order-free digest per place of the rows of [xid_start, xid_end)."""
-    compared = ("compared_text",) if ledger.columns.compared else ()
-    names = ("row_id", "match_key", "transaction_key", "leg", "amount_minor", "currency", *compared)
-    said = " || chr(31) || ".join(f"{name}::text" for name in names)
+    names = ("row_id", "match_key", "transaction_key", "leg", "amount_minor", "currency")
+    nullable = (f"coalesce('+' || {label}, '')" for label in ledger.columns.compared.labels)
+    said = " || chr(31) || ".join([*(f"{name}::text" for name in names), *nullable])
     inside = slice_condition(ledger, xid_start=xid_start, xid_end=xid_end)
     return (
         f"SELECT number, sum(hashtextextended({said}, 0))::text AS digest FROM (SELECT {_bounds_reached(bounds)} AS "

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from tallystick.contract.event import EventFields
 from tallystick.kafka_log.event_decoder import EventDecoder
-from tallystick_spark.readers.event_columns import read_columns, readable_among
+from tallystick_spark.readers.event_columns import WholeEvents, read_columns, readable_among
 from tallystick_spark.readers.topic_frame import parse_events
 from tests.unit.event_payloads import (
     COMPARING,
@@ -28,6 +28,10 @@ from tests.unit.event_payloads import (
 )
 
 
+def columns_of(events: WholeEvents) -> list[list[Any] | None]:
+    return [None if column is None else list(column) for column in events[1:]]
+
+
 @settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn=fields_and_values(), several_legs=st.booleans())
 @example(drawn=(FIELDS, EVERY_KIND), several_legs=True)
@@ -39,8 +43,9 @@ def test_columns_hold_what_the_rule_reads(drawn: tuple[EventFields, list[bytes |
     places, whole = readable_among(decoder, values)
     expected = by_the_rule(values, fields, several_legs=several_legs)
     found: list[tuple[Any, ...] | None] = [None] * len(values)
-    for place, event in zip(places, whole.events, strict=True):
-        found[place] = tuple(getattr(event, name) for name in SAID)
+    texts = [""] * len(places) if whole.compared_texts is None else whole.compared_texts.to_pylist()
+    for place, event, text in zip(places, whole.events, texts, strict=True):
+        found[place] = (*(getattr(event, name) for name in NAMES), text)
     assert found == expected
     readable = [one for one in expected if one is not None]
     columns = (whole.match_keys, whole.amounts_minor.tolist(), whole.currencies)
@@ -49,10 +54,12 @@ def test_columns_hold_what_the_rule_reads(drawn: tuple[EventFields, list[bytes |
         [one[3] for one in readable],
         [one[4] for one in readable],
     )
-    assert whole.compared_texts == ([one[5] for one in readable] if fields.compared else [])
+    assert (whole.compared_texts is None) is not bool(fields.compared)
     quick = decoder.read_whole(values)
     at_once = read_columns(decoder, values)
-    assert at_once is None or [list(column) for column in at_once[1:]] == [list(column) for column in whole[1:]]
+    assert at_once is None or [list(column or ()) for column in at_once[1:]] == [
+        list(column or ()) for column in whole[1:]
+    ]
     assert (at_once is None) == (quick is None)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tallystick.contract.compare import CompareRule, compared_columns
+from tallystick.contract.compare import CompareRule, compared_columns, text_of_json
 from tallystick.contract.equality import TEXT_LENGTH_MAX
 from tallystick.contract.event import EventFields
 from tallystick.contract.field_path import document_of, path_of
@@ -211,6 +211,21 @@ def fields_and_values(draw: st.DrawFn) -> tuple[EventFields, list[bytes | None]]
     own = payloads_of(fields)
     spoilt = st.builds(_spoilt, own, st.integers(0, 10_000), st.binary(max_size=3), st.integers(0, 2))
     return fields, draw(st.lists(own | own | spoilt | PAYLOADS | st.none(), max_size=4))
+
+
+def as_said(
+    decoder: EventDecoder, values: Sequence[bytes | None], events: Sequence[Any]
+) -> list[tuple[Any, ...] | None]:
+    """What events of these values say, by SAID; None of an unreadable one."""
+    columns = decoder.read_compared(values)
+    texts = [
+        decoder.compared.text_of([text_of_json(column[row]) for column in columns]) if columns else ""
+        for row in range(len(values))
+    ]
+    return [
+        None if event is None else (*(getattr(event, name) for name in NAMES), text)
+        for event, text in zip(events, texts, strict=True)
+    ]
 
 
 EVERY_KIND = [*READABLE.values(), *(value for value, _ in UNREADABLE.values()), with_field(b'""', "payment_id")]

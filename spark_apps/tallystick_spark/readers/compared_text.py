@@ -1,39 +1,98 @@
-"""Compared columns of ledger rows: from a JSON list of values, as a reader brings it, to the text that is compared."""
+"""Compared columns of many events or rows at once: from their values to the text that is compared.
 
-from collections.abc import Iterable, Iterator, Mapping
+`ComparedColumns.text_of` is the rule. Most values are written already as they are compared: those go there together, by
+Arrow; each of the others by itself.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
-from tallystick.contract.compare import ComparedColumns
+from tallystick.contract.compare import ComparedColumns, text_of_json
 
 TEXT = "compared_text"
+_AS_WRITTEN = {
+    "text": r"[ !#-\[\]-~]{0,500}",
+    "number": r"0|-?[1-9][0-9]{0,60}(?:\.[0-9]{0,60}[1-9])?|-?0\.[0-9]{0,60}[1-9]",
+    "time": r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z",
+}
+"""By kind: texts of which JSON is the text in quotes, and that are compared as they are."""
+_BARE = {"text": r"true|false|-?[0-9][0-9.eE+-]{0,400}", "number": _AS_WRITTEN["number"], "time": r"[^\s\S]"}
+"""By kind: JSON without quotes, to which that applies, too."""
 
 
-def as_written(columns: Iterable[Column]) -> Column:
-    """Return the values of these columns as a JSON list of texts."""
-    return F.to_json(F.array(*(column.cast("string") for column in columns))).alias(TEXT)
+def texts_of_json(raws: Sequence[Sequence[bytes]], compared: ComparedColumns) -> pa.StringArray:
+    """Return the text of each event. raws: by column, the JSON of each event; b"" where it has none."""
+    columns = [pa.array(some, pa.binary()) for some in raws]
+    parts = []
+    for column, rule in zip(columns, compared.rules, strict=True):
+        quoted = pc.match_substring_regex(column, f'^"(?:{_AS_WRITTEN[rule.kind]})"$')
+        bare = pc.match_substring_regex(column, f"^(?:{_BARE[rule.kind]})$")
+        absent = pc.is_in(column, pa.array([b"", b"null"], pa.binary()))
+        in_quotes = pc.binary_join_element_wise(b'"', column, b'"', b"")
+        parts.append(pc.case_when(pc.make_struct(absent, quoted, bare), pa.scalar(b"null"), column, in_quotes))
+    return _joined(parts, compared, lambda row: [text_of_json(some[row]) for some in raws])
 
 
 def with_compared_text(rows: pa.RecordBatch, compared: ComparedColumns) -> pa.RecordBatch:
-    """Return rows whose list of values is the text that is compared; without compared columns the rows as they are."""
+    """Return rows with the text that is compared in place of the values. Without compared columns the rows as they are.
+
+    A row has each value as a text of its own, under the names of `ComparedColumns.labels`.
+    """
     if not compared:
         return rows
-    texts = pa.array(map(compared.text_of_row, rows[TEXT].to_pylist()), pa.string())
-    return pa.record_batch({name: texts if name == TEXT else rows[name] for name in rows.schema.names})
+    columns = [rows[label].cast(pa.string()) for label in compared.labels]
+    parts = []
+    for column, rule in zip(columns, compared.rules, strict=True):
+        plain = pc.fill_null(pc.match_substring_regex(column, f"^(?:{_AS_WRITTEN[rule.kind]})$"), False)
+        in_quotes = pc.binary_join_element_wise('"', column, '"', "")
+        parts.append(pc.case_when(pc.make_struct(pc.is_null(column), plain), pa.scalar("null"), in_quotes))
+    texts = _joined(parts, compared, lambda row: [column[row].as_py() for column in columns])
+    kept = {name: rows[name] for name in rows.schema.names if name not in compared.labels}
+    return pa.record_batch(kept | {TEXT: texts})
+
+
+def _joined(
+    parts: Sequence[pa.Array], compared: ComparedColumns, values_of: Callable[[int], list[str | None]]
+) -> pa.StringArray:
+    """Return each row's parts as one text; of a row that lacks one, the text of its values."""
+    words: list[Any] = []
+    for name, part in zip(compared.names, parts, strict=True):
+        words += [pa.scalar(f'{"," if words else "{"}"{name}":', part.type), part]
+    joined = pc.binary_join_element_wise(*words, pa.scalar("}", parts[0].type), pa.scalar("", parts[0].type))
+    joined = joined.cast(pa.string())
+    if not joined.null_count:
+        return joined
+    lacking = pc.indices_nonzero(pc.is_null(joined)).to_pylist()
+    return pc.replace_with_mask(
+        joined, pc.is_null(joined), pa.array([compared.text_of(values_of(row)) for row in lacking], pa.string())
+    )
+
+
+def named(columns: Iterable[Column], compared: ComparedColumns) -> list[Column]:
+    """Return the values of these columns as texts, under their labels."""
+    return [column.cast("string").alias(label) for column, label in zip(columns, compared.labels, strict=True)]
 
 
 def in_frame(rows: DataFrame, compared: ComparedColumns) -> DataFrame:
-    """Return the same of a frame."""
+    """Return the same of a frame as `with_compared_text` does of a batch."""
+    if not compared:
+        return rows
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return (with_compared_text(batch, compared) for batch in batches)
 
-    return rows.mapInArrow(run, rows.schema) if compared else rows
+    kept = [field for field in rows.schema.fields if field.name not in compared.labels]
+    return rows.mapInArrow(run, StructType(kept).add(TEXT, "string"))
 
 
 def in_row(row: Mapping[str, Any], compared: ComparedColumns) -> Mapping[str, Any]:
     """Return the same of one row by name."""
-    return {**row, TEXT: compared.text_of_row(row[TEXT])} if compared else row
+    if not compared:
+        return row
+    kept = {name: value for name, value in row.items() if name not in compared.labels}
+    return kept | {TEXT: compared.text_of([row[label] for label in compared.labels])}

@@ -5,9 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tallystick.kafka_log.event_decoder import Event, EventDecoder
+from tallystick_spark.readers.compared_text import texts_of_json
 
 READ_EVENTS = pa.schema(
     [
@@ -32,7 +34,7 @@ class WholeEvents(NamedTuple):
     match_keys: list[bytes]
     amounts_minor: NDArray[np.int64]
     currencies: list[str]
-    compared_texts: list[str]
+    compared_texts: pa.StringArray | None
     """None where the contract compares money alone."""
 
 
@@ -41,18 +43,23 @@ def read_columns(decoder: EventDecoder, values: Sequence[bytes | None]) -> Whole
     simple = decoder.read_simple(values)
     if simple is not None:
         amounts = np.frombuffer(simple.amounts_minor, dtype=np.int64)
-        return WholeEvents((), simple.match_keys, amounts, simple.currencies, [])
+        return WholeEvents((), simple.match_keys, amounts, simple.currencies, compared_texts(decoder, values))
     events = decoder.read_whole(values)
-    return None if events is None else _columns_of(decoder, events)
+    return None if events is None else _columns_of(events, compared_texts(decoder, values))
 
 
-def _columns_of(decoder: EventDecoder, events: Sequence[Event]) -> WholeEvents:
+def compared_texts(decoder: EventDecoder, values: Sequence[bytes | None]) -> pa.StringArray | None:
+    """Return what each event says in the columns that are compared besides money; None where there are none."""
+    return texts_of_json(decoder.read_compared(values), decoder.compared) if decoder.compared else None
+
+
+def _columns_of(events: Sequence[Event], texts: pa.StringArray | None) -> WholeEvents:
     return WholeEvents(
         events=events,
         match_keys=[event.match_key.encode() for event in events],
         amounts_minor=np.array([event.amount_minor for event in events], dtype=np.int64),
         currencies=[event.currency for event in events],
-        compared_texts=[event.compared_text for event in events] if decoder.compares_text else [],
+        compared_texts=texts,
     )
 
 
@@ -60,17 +67,22 @@ def readable_among(decoder: EventDecoder, values: Sequence[bytes | None]) -> tup
     """Return the places of the readable ones among the values, and the events."""
     events = decoder.read_each(values)
     places = [place for place, event in enumerate(events) if event is not None]
-    return places, _columns_of(decoder, [event for event in events if event is not None])
+    texts = compared_texts(decoder, values)
+    some = None if texts is None else texts.take(pa.array(places, pa.int64()))
+    return places, _columns_of([event for event in events if event is not None], some)
 
 
 def read_events(decoder: EventDecoder, values: Sequence[bytes | None]) -> pa.RecordBatch:
     """Read values. Shape: READ_EVENTS."""
     whole = decoder.read_whole(values)
     events = decoder.read_each(values) if whole is None else whole
+    readable = pa.array([event is not None for event in events])
+    texts = compared_texts(decoder, values)
+    made = {"readable": readable}
+    if texts is not None:
+        made["compared_text"] = pc.if_else(readable, texts, pa.scalar(None, pa.string()))
     columns = [
-        pa.array([event is not None for event in events])
-        if name == "readable"
-        else pa.array([getattr(event, name, None) for event in events], kind)
+        made[name] if name in made else pa.array([getattr(event, name, None) for event in events], kind)
         for name, kind in zip(READ_EVENTS.names, READ_EVENTS.types, strict=True)
     ]
     return pa.record_batch(columns, schema=READ_EVENTS)

@@ -5,7 +5,7 @@ and compared_text where the contract compares more than money.
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -30,7 +30,8 @@ from tallystick.ledger.protocol import Ledger, LedgerDescription
 from tallystick.matching.scan_result import REPEATED_IDS_MAX
 from tallystick.model.cut import LedgerSlice
 from tallystick.text.money import codes_by_digits
-from tallystick_spark.readers.compared_text import TEXT, as_written, in_frame, in_row
+from tallystick_spark.readers.compared_text import TEXT, in_frame, in_row
+from tallystick_spark.readers.compared_text import named as compared_named
 
 _FETCH_ROWS = "10000"
 
@@ -154,15 +155,14 @@ def _read_query(spark: SparkSession, options: Mapping[str, str], query: str, sna
 def _read_jdbc(spark: SparkSession, ledger: JdbcLedger, ledger_slice: LedgerSlice) -> DataFrame:
     """Read all as text, so that no driver changes a value: SQLite's cuts an integer to 32 bits if its type says so."""
     reader = spark.read.format("jdbc").options(**ledger.settings.for_spark)
+    compared = ledger.ledger.columns.compared
     rows = (
         reader.option("query", ledger.slice_query(ledger_slice))
         .option("fetchsize", _FETCH_ROWS)
-        .option("customSchema", ", ".join(f"{name} string" for name in (*_TEXTS, *ledger.compared_labels)))
+        .option("customSchema", ", ".join(f"{name} string" for name in (*_TEXTS, *compared.labels)))
         .load()
     )
-    if ledger.compared_labels:
-        rows = rows.withColumn(TEXT, as_written(map(F.col, ledger.compared_labels)))
-    return as_ledger_rows(rows, in_major=ledger.in_major)
+    return as_ledger_rows(rows, in_major=ledger.in_major, beside=compared.labels)
 
 
 def _read_parquet(spark: SparkSession, ledger: ParquetLedger, ledger_slice: LedgerSlice) -> DataFrame:
@@ -172,19 +172,20 @@ def _read_parquet(spark: SparkSession, ledger: ParquetLedger, ledger_slice: Ledg
         return _no_rows(spark, columns)
     named = _named(columns)
     reader = spark.read.option("recursiveFileLookup", "true")  # a folder named day=7 gives its rows no column
-    return as_ledger_rows(reader.parquet(*map(without_glob, files)).select(*named))
+    return as_ledger_rows(reader.parquet(*map(without_glob, files)).select(*named), beside=columns.compared.labels)
 
 
 def _named(columns: LedgerColumns) -> list[Column]:
     """Return the contract's columns of a file's table under our names."""
     named = [_source(getattr(columns, name)).alias(name) for name in _TEXTS]
     written = [_source(columns.written_at).alias("written_at")] if columns.written_at else []
-    return named + written + ([as_written(map(_source, columns.compared.columns))] if columns.compared else [])
+    return [*named, *written, *compared_named(map(_source, columns.compared.columns), columns.compared)]
 
 
 def _no_rows(spark: SparkSession, columns: LedgerColumns) -> DataFrame:
-    names = (*_TEXTS, *([TEXT] if columns.compared else []))
-    return as_ledger_rows(spark.createDataFrame([], ", ".join(f"{name} string" for name in names)))
+    names = (*_TEXTS, *columns.compared.labels)
+    empty = spark.createDataFrame([], ", ".join(f"{name} string" for name in names))
+    return as_ledger_rows(empty, beside=columns.compared.labels)
 
 
 def _source(column: str | Constant) -> Column:
@@ -211,7 +212,8 @@ def _read_iceberg(spark: SparkSession, ledger: IcebergLedger, ledger_slice: Ledg
     if ids.last_id is not None:
         between = {"start-snapshot-id": ids.after_id, "end-snapshot-id": ids.last_id}
         frames.append(spark.read.format("iceberg").options(**between).load(ids.metadata_location))
-    return as_ledger_rows(reduce(DataFrame.unionByName, (one.select(*named) for one in frames)))
+    read = reduce(DataFrame.unionByName, (one.select(*named) for one in frames))
+    return as_ledger_rows(read, beside=columns.compared.labels)
 
 
 _PATHS_ALONE = {
@@ -230,10 +232,10 @@ def without_glob(path: str) -> str:
 _TEXTS = ("row_id", "match_key", "transaction_key", "leg", "amount_minor", "currency")
 
 
-def as_ledger_rows(rows: DataFrame, *, in_major: bool = False) -> DataFrame:
-    """Return the shape above, without nulls, by the rules of `postgres_sql.column_list`, money as `equality.row_money`.
+def as_ledger_rows(rows: DataFrame, *, in_major: bool = False, beside: Iterable[str] = ()) -> DataFrame:
+    """Return the shape above, without nulls, by the rules of `postgres_sql.column_list`, money as `row_money`.
 
-    written_at may be absent. in_major: amounts count major units of their currency.
+    written_at may be absent. in_major: amounts count major units of their currency. beside: columns kept as they are.
     """
     digits = _currency_digits() if in_major else F.lit(0)
     written_amount = F.expr("try_cast(amount_minor AS decimal(38, 9))")
@@ -252,7 +254,7 @@ def as_ledger_rows(rows: DataFrame, *, in_major: bool = False) -> DataFrame:
         F.when(is_whole, amount.cast("bigint")).otherwise(NO_MONEY.amount_minor).cast("bigint").alias("amount_minor"),
         F.when(is_whole, F.coalesce(_fit("currency"), F.lit(""))).otherwise(NO_MONEY.currency).alias("currency"),
         written.cast("bigint").alias("written_ms"),
-        *([TEXT] if TEXT in rows.columns else []),
+        *beside,
     )
 
 

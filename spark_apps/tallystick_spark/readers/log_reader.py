@@ -49,7 +49,7 @@ from tallystick_spark.matching.bucket_blobs import (
     summarise_events,
 )
 from tallystick_spark.matching.equality_forms import compared_numbers
-from tallystick_spark.matching.keyed_hash import keyed_hashes
+from tallystick_spark.matching.keyed_hash import keyed_hashes, keyed_texts
 from tallystick_spark.matching.row_hashes import SUMMARY_SHAPE
 from tallystick_spark.matching.xxhash import hash_longs, hash_pairs, hash_place
 from tallystick_spark.readers.event_columns import WholeEvents, read_columns, readable_among
@@ -459,7 +459,7 @@ class _Hasher:
         else:
             currencies = pa.array(events.currencies, pa.string())
             hashes = np.array([of_currency[currency] for currency in events.currencies], dtype=np.int64)
-        texts = [keyed_hashes(events.compared_texts, self._secret)] if self._decoder.compares_text else []
+        texts = () if events.compared_texts is None else (keyed_texts(events.compared_texts, self._secret),)
         figures = {
             "key_hash": pa.array(keyed_hashes(events.match_keys, self._secret)),
             "fields": pa.array(compared_numbers(events.amounts_minor, hashes, *texts)),
@@ -510,8 +510,8 @@ def event_rows(found: Iterable[Found], fields: EventFields, legs: Mapping[str, s
             "written_ms": pa.array([record.timestamp for record in readable], pa.int64()),
             "log_record": pa.array(log_records, pa.binary()),
         }
-        if decoder.compares_text:
-            columns["compared_text"] = pa.array(whole.compared_texts, pa.string())
+        if whole.compared_texts is not None:
+            columns["compared_text"] = whole.compared_texts
         yield pa.record_batch(columns)
 
 

@@ -132,24 +132,22 @@ def test_what_is_written_is_written_once_and_a_text_is_a_text(kind: Any, text: s
 
 
 @LAW
-@given(st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.integers() | st.text(), max_size=3))
-def test_json_and_a_database_say_the_same(value: Any) -> None:
-    """A ledger's values come as a JSON list; an event's are pieces of its payload, with spaces or without."""
-    asked = columns(TEXT)
-    for separators in ((",", ":"), (" , ", " : ")):
-        raw = json.dumps(value, ensure_ascii=False, separators=separators)
+@given(st.text())
+def test_a_text_is_read_out_of_json_however_it_is_written_there(text: str) -> None:
+    for ensure_ascii in (True, False):
         try:
-            payload = raw.encode()
-        except UnicodeEncodeError:  # half a pair, which no payload can hold
+            raw = json.dumps(text, ensure_ascii=ensure_ascii).encode()
+            text.encode()
+        except UnicodeEncodeError:  # half a pair is no text
             return
-        assert asked.text_of([text_of_json(payload)]) == asked.text_of_row(f"[{raw}]")
+        assert text_of_json(raw) == text
 
 
-def test_a_text_that_json_cannot_write_is_the_one_that_stands_there() -> None:
+def test_what_is_no_text_is_what_stands_there() -> None:
     assert text_of_json(rb'"\ud800"') == r'"\ud800"'
     assert text_of_json(rb'"\u00e9"') == "\u00e9"
     assert [text_of_json(raw) for raw in (b"", b"null", b"true", b"-1.50", b'""')] == [None, None, "true", "-1.50", ""]
-    assert text_of_json(b'{"b": 1.0, "a": [true, "x"]}') == '{"a":[true,"x"],"b":"1.0"}'
+    assert text_of_json(b'{"b": 1.0, "a": [true]}') == '{"b": 1.0, "a": [true]}'
 
 
 def test_only_what_both_sides_were_read_for_is_compared() -> None:

@@ -26,11 +26,11 @@ from tests.unit.event_payloads import (
     NESTED,
     PAYLOADS,
     READABLE,
-    SAID,
     SOME_FIELDS,
     UNREADABLE,
     WHOLE,
     WHOLE_NESTED,
+    as_said,
     by_the_rule,
     fields_and_values,
     nested,
@@ -158,9 +158,9 @@ def read_together(
     """As many are read at once: by `read_each`, and by `read_whole` and `read_simple` where they answer."""
     decoder = EventDecoder(fields, several_legs=several_legs)
     events = decoder.read_each(values)
-    found = [None if one is None else tuple(getattr(one, name) for name in SAID) for one in events]
+    found = as_said(decoder, values, events)
     quick = decoder.read_whole(values)
-    assert quick is None or [tuple(getattr(event, name) for name in SAID) for event in quick] == found
+    assert quick is None or as_said(decoder, values, quick) == found
     simple = decoder.read_simple(values)
     if simple is not None:
         assert columns_in(simple) == [None if one is None else (one[0], one[3], one[4]) for one in found]
