@@ -158,9 +158,13 @@ class EventDecoder:
 
         Of a value that is no JSON object it says nothing: nobody reads its event.
         """
-        decode, paths = self._decode_compared, self._compared.paths
+        opened, paths = self._all_opened(values), self._compared.paths
+        whole = self._compared_at_once(opened)
+        if whole is not None:
+            return whole
+        decode = _raw_decoder({path: names_of(path) for path in paths})
         found: list[list[bytes]] = [[] for _ in paths]
-        for value in self._all_opened(values):
+        for value in opened:
             try:
                 raw = decode((value or b"").removeprefix(BOM_UTF8))
             except DECODE_ERRORS:
@@ -169,9 +173,20 @@ class EventDecoder:
                 column.append(raw.get(path, b""))
         return found
 
-    @cached_property
-    def _decode_compared(self) -> Callable[[bytes], dict[str, bytes]]:
-        return _raw_decoder({path: names_of(path) for path in self._compared.paths})
+    def _compared_at_once(self, opened: Sequence[bytes | None]) -> list[list[bytes]] | None:
+        """Read the same of values that are all JSON objects, for columns at their top; otherwise None."""
+        columns = [names_of(path) for path in self._compared.paths]
+        if any(len(names) > 1 for names in columns):
+            return None
+        keys = {f"compared_{number}": name for number, (name,) in enumerate(columns)}
+        shape = msgspec.defstruct(
+            "Compared", [(name, msgspec.Raw, msgspec.Raw()) for name in keys], rename=keys, gc=False
+        )
+        try:
+            events = list(map(msgspec.json.Decoder(shape).decode, opened))  # type: ignore[arg-type]  # or a TypeError
+        except DECODE_ERRORS:
+            return None
+        return [list(map(bytes, map(attrgetter(name), events))) for name in keys]
 
     def payload(self, record: PlacedRecord) -> bytes | None:
         """Return what is read of a record: its value, or one JSON object with its headers and its key (ADR 45).

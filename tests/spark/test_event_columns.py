@@ -28,8 +28,10 @@ from tests.unit.event_payloads import (
 )
 
 
-def columns_of(events: WholeEvents) -> list[list[Any] | None]:
-    return [None if column is None else list(column) for column in events[1:]]
+def columns_of(events: WholeEvents) -> tuple[Any, ...]:
+    texts = events.compared_texts
+    texts = None if texts is None else texts.to_pylist()
+    return events.match_keys, events.amounts_minor.tolist(), events.currencies, texts
 
 
 @settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
