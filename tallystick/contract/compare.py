@@ -93,10 +93,10 @@ class CompareRule(ContractPart):
         first_number, second_number = _number(one), _number(other)
         if first_number is None or second_number is None:
             return False
-        apart = abs(_EXACT.subtract(first_number, second_number))
+        apart = _EXACT.subtract(first_number, second_number).copy_abs()
         if self.abs is not None:
             return apart <= self.abs
-        larger = max(abs(first_number), abs(second_number))
+        larger = max(first_number.copy_abs(), second_number.copy_abs())
         return self.rel is not None and apart <= _EXACT.multiply(self.rel, larger)
 
 
@@ -231,8 +231,7 @@ def _number(text: str) -> Decimal | None:
     if len(text) > TEXT_LENGTH_MAX or not NUMBER.fullmatch(text):
         return None
     number = Decimal(text.strip())
-    exponent = number.as_tuple().exponent
-    if number and (number.adjusted() >= _PLACES_MAX or not isinstance(exponent, int)):
+    if len(number.as_tuple().digits) > _EXACT.prec or (number and number.adjusted() >= _PLACES_MAX):
         return None
     plain = number.normalize(_EXACT)
     last = plain.as_tuple().exponent

@@ -267,7 +267,7 @@ def _pair(
     columns: ComparedColumns,
 ) -> tuple[tuple[Entry, Entry], ...]:
     """Pair equal copies first, or as many as tolerances let agree, then the rest in order, without copies that may not
-    be paired any more. apart: are no pair.
+    be paired any more. apart: are no pair. Of very many copies each takes the first that agrees.
     """
     free_origins = [copy for copy in origins if copy.carried is None or copy.carried.pairable]
     free_followers = [copy for copy in followers if copy.carried is None or copy.carried.pairable]
@@ -281,13 +281,17 @@ def _pair(
                 free_origins.remove(copy)
                 free_followers.remove(partner)
 
-    if columns:
+    if columns and len(free_origins) * len(free_followers) <= _CHOICES_MAX:
         followed = _most_that_agree(free_origins, free_followers, columns, apart)
         take(lambda copy, one: followed.get(copy.item_id) == one.item_id)
     else:
-        take(lambda copy, one: one.compared == copy.compared)
+        take(lambda copy, one: columns.agree(one.compared, copy.compared))
     take(lambda copy, one: True)
     return tuple(pairs)
+
+
+_CHOICES_MAX = 10_000
+"""Origins times followers of one key up to which all choices are weighed: whoever writes may write one key often."""
 
 
 def _most_that_agree(

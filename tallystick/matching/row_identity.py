@@ -89,7 +89,7 @@ def with_ids_of_their_own(
     items: whose ids are taken. of_rows: as `items_of_rows` has it. beside: those that no row which was read is.
     rows_change: may a row that is written anew be another key's? A file's row comes again in another file, by its key.
     """
-    ordered = sorted(copies, key=lambda one: (one.item_id, one.match_key, one.amount_minor, one.currency))
+    ordered = sorted(copies, key=lambda one: (one.item_id, *_what_it_says(one)))
     named = dict(_items_written_anew(ordered, of_rows, beside, rows_change=rows_change))
     taken = {item.item_id for item in items}
     times: Counter[str] = Counter()
@@ -129,8 +129,8 @@ def _items_written_anew(
         places = [number for number in places if number not in found]
 
 
-def _what_it_says(one: Entry | OpenItem) -> object:
-    return one.match_key, one.amount_minor, one.currency
+def _what_it_says(one: Entry | OpenItem) -> tuple[str, int, str, str]:
+    return one.match_key, one.amount_minor, one.currency, one.compared_text
 
 
 def _match_key(one: Entry | OpenItem) -> object:

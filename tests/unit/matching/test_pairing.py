@@ -5,10 +5,12 @@ One file, since each place of what else stands under a key is tried on the same 
 
 from dataclasses import replace
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from tallystick.contract.compare import CompareRule, compared_columns
 from tallystick.matching.match_case import (
     Deadlines,
     Entry,
@@ -44,6 +46,24 @@ from tests.unit.builders import (
 
 def paired(*copies: Entry, direction: object = L2T, **about: object) -> MatchResult:
     return pair_key(case_of(*copies, **about), direction=direction, deadlines=deadlines_of())
+
+
+def test_what_was_read_for_a_column_that_is_compared_no_more_changes_no_partner() -> None:
+    text = compared_columns({"status": "exact"}).text_of(["paid"])
+    copies = (carried(event(11)), carried(event(12)), row(1, amount_minor=2_000), row(2))
+    waited = replace(copies[0], compared_text=text), replace(copies[1], compared_text=text, amount_minor=2_000)
+    assert pairs(paired(*waited, *copies[2:], direction=T2L)) == pairs(
+        paired(copies[0], replace(copies[1], amount_minor=2_000), *copies[2:], direction=T2L)
+    )
+
+
+def test_very_many_copies_of_a_key_take_no_time_and_each_agrees_if_it_can() -> None:
+    columns = compared_columns({"fee": CompareRule(abs=Decimal(1))})
+    one, other = (columns.text_of([fee]) for fee in ("1", "2"))
+    copies = [replace(carried(event(n)), compared_text=one) for n in range(1, 102)]
+    copies += [replace(carried(row(n)), compared_text=other) for n in range(1, 102)]
+    outcome = pair_key(case_of(*copies), direction=T2L, deadlines=deadlines_of(), columns=columns)
+    assert (len(outcome.matched), fates(outcome)) == (101, {})
 
 
 def pairs(outcome: MatchResult) -> list[tuple[str, str]]:
