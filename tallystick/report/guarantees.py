@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tallystick.contract.compare import ComparedColumns
 from tallystick.contract.contract import Contract
 from tallystick.ledger.postgres_sql import written_xid_statements
 from tallystick.model.direction import Direction
@@ -20,6 +21,8 @@ def guarantees(run: StoredRun, contract: Contract) -> Iterator[tuple[str, str]]:
         "Spark read below the LSO with isolation.level=read_committed, asserted before the first row; "
         f"{_second_reader(figures)}",
     )
+    if contract.event.compared:
+        yield "Compared columns", _compared(contract.event.compared)
     yield (
         "Each offset and each row once",
         "Slices are half-open and start where the previous cut ended; the store's keys refuse a gap or an overlap.",
@@ -51,6 +54,11 @@ def guarantees(run: StoredRun, contract: Contract) -> Iterator[tuple[str, str]]:
         else "Refused: an empty side is never MATCHED.",
     )
     yield "Repair", _repair(contract)
+
+
+def _compared(columns: ComparedColumns) -> str:
+    named = ", ".join(f"{name} ({rule.words})" for name, rule in zip(columns.names, columns.rules, strict=True))
+    return f"Each pair agrees in its money and in {named}. What is changed there after that is not compared again."
 
 
 def _second_reader(figures: RunFigures) -> str:

@@ -44,6 +44,13 @@ def test_by_written_xid_the_report_says_what_is_seen_and_what_is_not(matched_run
     assert "What the rows of 24 windows back say is read again and compared" in says(compared_windows=24)
 
 
+def test_what_is_compared_besides_money_is_named_with_its_rule(matched_run: StoredRun) -> None:
+    compare = {"status": "exact", "fee": {"abs": 1}, "note": "ignore"}
+    said = dict(guarantees(matched_run, contract_of(compare=compare)))["Compared columns"]
+    assert said.startswith("Each pair agrees in its money and in fee (abs 1), status (exact text).")
+    assert "Compared columns" not in dict(guarantees(matched_run, contract_of()))
+
+
 def test_of_rows_from_a_standby_the_report_says_so(matched_run: StoredRun) -> None:
     for slice_by in ("xmin", "written_xid"):
         table = {"connection": "ledger_billing", "table": "billing.payout", "slice_by": slice_by}
