@@ -21,7 +21,7 @@ from decimal import Context, Decimal
 from hashlib import sha256
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from tallystick.contract.equality import NUMBER, TEXT_LENGTH_MAX, Compared
 from tallystick.contract.field_path import names_of, path_of
@@ -100,7 +100,14 @@ class CompareRule(ContractPart):
         return self.rel is not None and apart <= _EXACT.multiply(self.rel, larger)
 
 
-Stated = Literal["exact", "ignore"] | CompareRule
+def _spelling(stated: Any) -> str:
+    return "[rule]" if isinstance(stated, dict | CompareRule) else "[word]"
+
+
+Stated = Annotated[
+    Annotated[Literal["exact", "ignore"], Tag("[word]")] | Annotated[CompareRule, Tag("[rule]")],
+    Discriminator(_spelling),
+]
 Compare = dict[Name, Stated]
 """Column to rule. exact: {exact: text}. ignore: it is not compared, and whoever reads the contract need not ask."""
 

@@ -197,9 +197,6 @@ def _default(key: str, field: Mapping[str, Any], required: list[str]) -> str:
 
 def _type(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
     """One value in words."""
-    *names, part = field.get("anyOf", (field,))
-    if names and "enum" in names[0] and "$ref" in part:
-        return f"{_type(names[0], definitions)}; or a mapping, see below"
     field = _without_null(field)
     if "$ref" in field:
         target = _resolve(field, definitions)

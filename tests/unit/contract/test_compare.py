@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tallystick.contract.compare import ComparedColumns, CompareRule, compared_columns, text_of_json, written
-from tallystick.contract.contract import Contract
+from tallystick.contract.contract import Contract, ContractRefused
+from tallystick.contract.contract import contract_of as contract_at
 from tallystick.contract.equality import TEXT_LENGTH_MAX, Compared
 from tests.unit.builders import LAW, T2T, contract_of
 
@@ -184,7 +186,7 @@ def test_money_is_no_column_and_must_be_the_same_in_any_case() -> None:
         ({"compare": {"fee": {"abs": 1, "rel": 0.1}}}, "expected exactly one of exact, abs, rel and within"),
         ({"compare": {"fee": {"abs": -1}}}, "greater than or equal to 0"),
         ({"compare": {"fee": {"within": "soon"}}}, "String should match pattern"),
-        ({"compare": {"fee": "about"}}, "Input should be"),
+        ({"compare": {"fee": "about"}}, "Input should be 'exact' or 'ignore'"),
         ({"compare": {"amount_minor": "exact"}}, "expected compare to name other fields than event: amount_minor"),
         ({"compare": {"fee": {"exact": "text", "event": "data"}}, "event": {"leg": "data.leg"}}, "lies inside data"),
         (
@@ -210,6 +212,27 @@ def test_money_is_no_column_and_must_be_the_same_in_any_case() -> None:
 def test_what_cannot_be_compared_is_refused_with_the_reason(stated: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValidationError, match=sentence):
         contract_of(**stated)
+
+
+def test_each_fault_is_one_line_with_the_place_of_its_rule(tmp_path: Path) -> None:
+    compare = {
+        "fee": "about",
+        "rate": {"abs": -1},
+        "at": {"within": "soon"},
+        "two": {"abs": 1, "rel": 2},
+        "x": {"y": 1},
+    }
+    document = contract_of().model_dump(mode="json", by_alias=True, exclude_defaults=True) | {"compare": compare}
+    file = tmp_path / "a.yaml"
+    with pytest.raises(ContractRefused) as refused:
+        contract_at(document, path=file)
+    assert str(refused.value).splitlines() == [
+        f"{file}: compare.fee: got \"about\"; expected 'exact' or 'ignore'",
+        f"{file}: compare.rate.abs: got -1; expected 0 or more",
+        f'{file}: compare.at.within: got "soon"; expected a duration, such as 500ms, 2s, 5m, 1h or 1d',
+        f'{file}: compare.two: got {{"abs": 1, "rel": 2}}; expected exactly one of exact, abs, rel and within',
+        f"{file}: compare.x.y: unknown key; expected one of exact, abs, rel, within, event, column, shown",
+    ]
 
 
 def test_inputs_have_the_fields_of_the_events_and_no_columns() -> None:
