@@ -92,8 +92,7 @@ class Contract(ContractPart):
     """Columns that event and row must agree in besides their money: name to rule. exact: the same text.
     {exact: number}, {exact: time}: the same value, however it is written. {abs: 1}, {rel: 0.001}, {within: 2s}:
     numbers and times may differ by so much. ignore: looked at, and not compared. event, column: where it stands, if not
-    under this name; shown: false hides what both sides say. What is absent or NULL equals nothing else. For events in
-    JSON."""
+    under this name; shown: false hides what both sides say. What is absent or NULL equals nothing else."""
     event: Annotated[EventFields, Field(validate_default=True)] = EventFields()
     """Format and fields of the payload, where they differ from the defaults."""
     ledger: LedgerSection

@@ -78,11 +78,6 @@ class EventFields(ContractPart):
             if path in self.paths:
                 raise ValueError(f"expected compare to name other fields than event: {path} is one already")
         refuse_fields_inside_fields((*self.paths, *columns.paths))
-        by_schema = self.format in ASKS_REGISTRY or (self.format == "debezium" and self._registry is not None)
-        if columns and by_schema:
-            raise ValueError(
-                f"expected no compare with event.format {self.format} and a registry: only values in JSON are compared"
-            )
 
     match_key: KeyField = "event_id"
     """Identifies the event; pairs with the ledger's match_key. The compared fields are no part of it. Like

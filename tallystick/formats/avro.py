@@ -5,7 +5,8 @@ Decides what each type of Avro is at the end of a path:
 - string, enum: a text. int, long, and each logical type on them: the whole number that stands there.
 - bytes or fixed with the logical type decimal: the number with all digits of its scale, never rounded.
 - fixed with the logical type uuid: its text of five groups.
-- float, double: nothing that a contract can use, and so are bytes, lists and whole records.
+- float, double: nothing that a key or an amount can be, and so are bytes, lists and whole records. What is compared
+  besides money may be more (`comparable`): floating point numbers, moments and dates.
 - null: the field is missing. A union: what was written. A map: an object.
 
 Fields are found by their names in the schema that wrote the record, so one slice may hold records of many schemas.
@@ -22,6 +23,7 @@ from typing import Any
 import msgspec
 
 from tallystick.contract.field_path import document_of, names_of
+from tallystick.formats.comparable import moment_of, not_comparable, number_of
 from tallystick.formats.prefix import HEAD_BYTES, Undecodable, schema_id_of
 from tallystick.formats.schema_cache import SchemaCache, SchemaText
 from tallystick.host.extras import require
@@ -47,16 +49,18 @@ class AvroKind:
     name: str
     scale: int = 0
     """Of a decimal."""
+    a_second: int = 0
+    """Of a whole number that is a moment, so many a second; -1 of one that counts days. 0: it is none."""
 
 
 class AvroOpener:
-    """Opens the values of one contract's topic. paths: all that it reads."""
+    """Opens the values of one contract's topic. paths: its fields. compared: what it compares besides money."""
 
     keeps_text = False
 
-    def __init__(self, schemas: SchemaCache, paths: Sequence[str]) -> None:
+    def __init__(self, schemas: SchemaCache, paths: Sequence[str], compared: Sequence[str] = ()) -> None:
         require("fastavro")
-        self._schemas, self._paths = schemas, paths
+        self._schemas, self._paths, self._compared = schemas, paths, compared
         self._readers: dict[int, Callable[[bytes], dict[str, Any]]] = {}
 
     def to_json(self, value: bytes) -> bytes:
@@ -68,7 +72,7 @@ class AvroOpener:
         schema_id = schema_id_of(value)
         read = self._readers.get(schema_id)
         if read is None:
-            read = self._readers[schema_id] = self._schema(schema_id).reader_of(self._paths)
+            read = self._readers[schema_id] = self._schema(schema_id).reader_of(self._paths, self._compared)
         return read(value)
 
     def why_unusable(self, value: bytes, path: str) -> str:
@@ -107,12 +111,15 @@ class AvroSchema:
 
         return SchemaParseException
 
-    def reader_of(self, paths: Sequence[str]) -> Callable[[bytes], dict[str, Any]]:
-        """Return what reads these paths of a value of this schema, into one document."""
+    def reader_of(self, paths: Sequence[str], compared: Sequence[str] = ()) -> Callable[[bytes], dict[str, Any]]:
+        """Return what reads these paths of a value of this schema, into one document. It raises Undecodable."""
         from fastavro import schemaless_reader
 
         root, schema_id = self._root, self.schema_id
-        pick = _picker({path: self.kinds_at(path) for path in paths})
+        pick = _picker(
+            {path: self.kinds_at(path) for path in paths},
+            {path: _comparable(path, self.kinds_at(path), schema_id) for path in compared},
+        )
 
         def read(value: bytes) -> dict[str, Any]:
             stream = BytesIO(value)
@@ -232,13 +239,21 @@ def _prepared(schema: Any) -> Any:
     kept = {name: _prepared(value) if name in ("type", "items", "values") else value for name, value in schema.items()}
     if isinstance(schema.get("fields"), list):
         kept["fields"] = [_prepared(member) for member in schema["fields"]]
-    logical = kept.pop("logicalType", None)
-    if logical in ("decimal", "uuid") and kept.get("type") in ("bytes", "fixed"):
+    logical, kind = kept.pop("logicalType", None), kept.get("type")
+    of_bytes = logical in ("decimal", "uuid") and kind in ("bytes", "fixed")
+    if of_bytes or (kind in ("int", "long") and isinstance(logical, str) and logical in _MOMENTS):
         kept[_LOGICAL] = logical
     return kept
 
 
 _LOGICAL = "tallystickLogical"
+_MOMENTS = {
+    **dict.fromkeys(("timestamp-millis", "local-timestamp-millis"), 1_000),
+    **dict.fromkeys(("timestamp-micros", "local-timestamp-micros"), 1_000_000),
+    **dict.fromkeys(("timestamp-nanos", "local-timestamp-nanos"), 1_000_000_000),
+    "date": -1,
+}
+"""Logical type to `AvroKind.a_second`. Source: Avro specification, logical types."""
 _NAMES = {
     "string": "text",
     "enum": "text",
@@ -260,6 +275,8 @@ def _kind_of(schema: Any) -> AvroKind:
             return AvroKind("decimal", scale)
         if logical == "uuid" and schema.get("size") == 16:
             return AvroKind("uuid")
+    if kind in ("int", "long") and isinstance(schema, dict):
+        return AvroKind("whole number", a_second=_MOMENTS.get(schema.get(_LOGICAL, ""), 0))
     return AvroKind("bytes" if kind == "fixed" else _NAMES.get(str(kind), str(kind)))
 
 
@@ -269,14 +286,22 @@ def _bytes_kind(kinds: frozenset[AvroKind] | set[AvroKind]) -> AvroKind | None:
     return next(iter(of_bytes)) if len(of_bytes) == 1 and AvroKind("bytes") not in of_bytes else None
 
 
-def _picker(kinds: Mapping[str, frozenset[AvroKind]]) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return what picks these paths out of a record, each value as the rule reads it."""
-    as_they_are = {AvroKind(name) for name in ("text", "whole number", "boolean", "null")}
-    plain = [path for path, some in kinds.items() if some <= as_they_are]
-    if len(plain) == len(kinds) and all(len(names_of(path)) == 1 and some for path, some in kinds.items()):
+def _picker(
+    kinds: Mapping[str, frozenset[AvroKind]], compared: Mapping[str, Callable[[Any], Any]]
+) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Return what picks these paths out of a record, each value as the rule reads it. compared: by path, what makes a
+    value comparable.
+    """
+    as_they_are = {"text", "whole number", "boolean", "null"}
+    plain = [path for path, some in kinds.items() if {kind.name for kind in some} <= as_they_are]
+    if (
+        not compared
+        and len(plain) == len(kinds)
+        and all(len(names_of(path)) == 1 and some for path, some in kinds.items())
+    ):
         tops = [names_of(path)[0] for path in kinds]
         return lambda record: {name: record[name] for name in tops}
-    usable = {path: _converter(some) for path, some in kinds.items()}
+    usable = {path: _converter(some) for path, some in kinds.items()} | dict(compared)
 
     def pick(record: dict[str, Any]) -> dict[str, Any]:
         found = {path: convert(_at(record, path)) for path, convert in usable.items()}
@@ -304,6 +329,30 @@ def _converter(kinds: frozenset[AvroKind]) -> Callable[[Any], Any]:
         return UNUSABLE
 
     return convert
+
+
+def _comparable(path: str, kinds: frozenset[AvroKind], schema_id: int) -> Callable[[Any], Any]:
+    """Return what makes a value of these kinds comparable. It raises Undecodable where none can be."""
+    convert, moments = _converter(kinds), {kind.a_second for kind in kinds if kind.name == "whole number"}
+    a_second = moments.pop() if len(moments) == 1 else None
+
+    def comparable(value: Any) -> Any:
+        if isinstance(value, float):
+            return number_of(value)
+        if isinstance(value, int) and not isinstance(value, bool) and a_second != 0:
+            if a_second is None:
+                raise not_comparable(path, "whole numbers of several meanings", schema_id)
+            return moment_of(value * _DAY_SECONDS, a_second=1) if a_second < 0 else moment_of(value, a_second=a_second)
+        found = convert(value)
+        if found is UNUSABLE:
+            named = sorted({kind.name for kind in kinds if kind.name != "null"})
+            raise not_comparable(path, " or ".join(named), schema_id)
+        return found
+
+    return comparable
+
+
+_DAY_SECONDS = 86_400
 
 
 def _decimal(unscaled: bytes, scale: int) -> Any:

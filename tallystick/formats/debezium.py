@@ -48,12 +48,12 @@ class DebeziumOpener:
 
 
 class AvroDebeziumOpener:
-    """Opens envelopes of Avro. paths: what the contract reads of the row."""
+    """Opens envelopes of Avro. paths, compared: what the contract reads of the row."""
 
     keeps_text = False
 
-    def __init__(self, schemas: SchemaCache, paths: Sequence[str]) -> None:
-        self._envelopes = AvroOpener(schemas, ["op", *map(_in_row, paths)])
+    def __init__(self, schemas: SchemaCache, paths: Sequence[str], compared: Sequence[str] = ()) -> None:
+        self._envelopes = AvroOpener(schemas, ["op", *map(_in_row, paths)], list(map(_in_row, compared)))
 
     def to_json(self, value: bytes) -> bytes:
         """Return the row. Raises Undecodable, RegistryUnreachable."""

@@ -4,7 +4,6 @@ The rule itself is `tallystick.kafka_log.event_decoder.EventDecoder`: which fiel
 them. A format decides only what stands at a path. JSON needs no opening, so it has no opener.
 """
 
-from collections.abc import Sequence
 from typing import Protocol
 
 from tallystick.contract.event import EventFields
@@ -34,18 +33,20 @@ def opener_of(fields: EventFields) -> Opener | None:
 
     Raises LibraryMissing, ConnectionNotGiven.
     """
-    paths: Sequence[str] = sorted(set(fields.paths))
+    paths, compared = sorted(set(fields.paths)), fields.compared.paths
     match fields.format:
         case "json":
             return None
         case "json_schema":
             return PrefixedJsonOpener()
         case "avro":
-            return AvroOpener(_schemas(fields), paths)
+            return AvroOpener(_schemas(fields), paths, compared)
         case "protobuf":
-            return ProtobufOpener(_schemas(fields), paths)
+            return ProtobufOpener(_schemas(fields), paths, compared)
         case "debezium":
-            return DebeziumOpener() if fields.registry is None else AvroDebeziumOpener(_schemas(fields), paths)
+            if fields.registry is None:
+                return DebeziumOpener()
+            return AvroDebeziumOpener(_schemas(fields), paths, compared)
 
 
 def _schemas(fields: EventFields) -> SchemaCache:

@@ -5,7 +5,8 @@ Decides what each type of Protobuf is at the end of a path:
 - string, and an enum's name: a text. Every kind of integer: a whole number.
 - google.type.Money, or a message that has its three fields: an object with these, and with one key more, `amount`: the
   number that units and nanos make. Its units alone are nothing that a contract can use, since cents would be lost.
-- float, double, bytes, lists, maps and whole messages: nothing that a contract can use.
+- float, double, bytes, lists, maps and whole messages: nothing that a key or an amount can be. What is compared besides
+  money may be a floating point number or a google.protobuf.Timestamp, too (`comparable`).
 - A field that was not set: missing where the schema tells that from its default; else its default, as Protobuf says.
 
 Fields are found by their names in the schema that wrote the record.
@@ -22,6 +23,7 @@ from typing import Any
 
 from tallystick.contract.field_path import document_of, names_of
 from tallystick.formats.avro import EXPECTED, UNUSABLE, decimal_number, encode
+from tallystick.formats.comparable import moment_of, not_comparable, number_of
 from tallystick.formats.prefix import HEAD_BYTES, Undecodable, schema_id_of
 from tallystick.formats.schema_cache import SchemaCache, SchemaText
 from tallystick.host.extras import require
@@ -39,13 +41,13 @@ Get = Callable[[Any], Any]
 
 
 class ProtobufOpener:
-    """Opens the values of one contract's topic. paths: all that it reads."""
+    """Opens the values of one contract's topic. paths: its fields. compared: what it compares besides money."""
 
     keeps_text = False
 
-    def __init__(self, schemas: SchemaCache, paths: Sequence[str]) -> None:
+    def __init__(self, schemas: SchemaCache, paths: Sequence[str], compared: Sequence[str] = ()) -> None:
         require("grpc_tools")  # which brings protobuf
-        self._schemas, self._paths = schemas, paths
+        self._schemas, self._paths, self._compared = schemas, paths, compared
         self._readers: dict[tuple[int, bytes], Callable[[bytes], dict[str, Any]]] = {}
 
     def to_json(self, value: bytes) -> bytes:
@@ -55,7 +57,8 @@ class ProtobufOpener:
         place = schema_id, value[HEAD_BYTES:at]
         read = self._readers.get(place)
         if read is None:
-            read = self._readers[place] = self._schema(schema_id).reader_of(_indexes(place[1]), self._paths)
+            schema, indexes = self._schema(schema_id), _indexes(place[1])
+            read = self._readers[place] = schema.reader_of(indexes, self._paths, self._compared)
         return encode(read(value[at:]))
 
     def why_unusable(self, value: bytes, path: str) -> str:
@@ -84,13 +87,16 @@ class ProtobufSchema:
             raise Undecodable(f"its schema {self.schema_id} is no Protobuf schema") from None
         self._order = [one.name for one in next(one for one in files if one.name == _MAIN).message_type]
 
-    def reader_of(self, indexes: Sequence[int], paths: Sequence[str]) -> Callable[[bytes], dict[str, Any]]:
-        """Return what reads these paths of a message of this schema, into one document. Raises Undecodable."""
+    def reader_of(
+        self, indexes: Sequence[int], paths: Sequence[str], compared: Sequence[str] = ()
+    ) -> Callable[[bytes], dict[str, Any]]:
+        """Return what reads these paths of a message of this schema, into one document. Both raise Undecodable."""
         from google.protobuf.message import DecodeError
 
         kind, schema_id = self.message_class(indexes), self.schema_id
         descriptor, parse = kind.DESCRIPTOR, kind.FromString
         gets = {path: _getter(descriptor, names_of(path))[0] for path in paths}
+        gets |= {path: self._comparable(descriptor, path) for path in compared}
         present = {path: get for path, get in gets.items() if get is not None}
         flat = all(len(names_of(path)) == 1 for path in present)
         made = _flat_document if flat else document_of
@@ -104,6 +110,13 @@ class ProtobufSchema:
             return made({path: value for path, value in found.items() if value is not None})
 
         return read
+
+    def _comparable(self, descriptor: Any, path: str) -> Get | None:
+        """Return what reads a value that is compared besides money; None where the schema has none."""
+        get, kind = _getter(descriptor, names_of(path), comparable=True)
+        if kind:
+            raise not_comparable(path, kind, self.schema_id)
+        return get
 
     def message_class(self, indexes: Sequence[int]) -> Any:
         """Return the class of the message at a place. Raises Undecodable."""
@@ -134,10 +147,10 @@ def _flat_document(values: dict[str, Any]) -> dict[str, Any]:
     return {names_of(path)[0]: value for path, value in values.items()}
 
 
-def _getter(message: Any, names: Sequence[str]) -> tuple[Get | None, str]:
+def _getter(message: Any, names: Sequence[str], *, comparable: bool = False) -> tuple[Get | None, str]:
     """Return what reads a path of a message, None where its schema has none; and what makes it of no use, or "".
 
-    message: its descriptor.
+    message: its descriptor. comparable: it is compared besides money.
     """
     name, *rest = names
     field = message.fields_by_name.get(name)
@@ -146,36 +159,47 @@ def _getter(message: Any, names: Sequence[str]) -> tuple[Get | None, str]:
     if field.is_repeated:
         return _unusable, "list"
     if field.message_type is not None:
-        return _inside(field, rest)
+        return _inside(field, rest, comparable=comparable)
     if rest:
         return None, ""
     if _is_money(message) and name in ("units", "nanos"):
         return _unusable, "a part of an amount of units and nanos (expected the key amount beside it)"
-    return _leaf(field)
+    return _leaf(field, comparable=comparable)
 
 
-def _inside(field: Any, rest: Sequence[str]) -> tuple[Get | None, str]:
+def _inside(field: Any, rest: Sequence[str], *, comparable: bool) -> tuple[Get | None, str]:
+    name = field.name
+    if not rest and comparable and field.message_type.full_name == "google.protobuf.Timestamp":
+        return lambda message: _instant(getattr(message, name)) if message.HasField(name) else None, ""
     if not rest:
         return _unusable, "message"
-    name = field.name
-    get, kind = _getter(field.message_type, rest)
+    get, kind = _getter(field.message_type, rest, comparable=comparable)
     if get is None:
         return None, ""
     return lambda message: get(getattr(message, name)) if message.HasField(name) else None, kind
 
 
-def _leaf(field: Any) -> tuple[Get, str]:
+def _instant(moment: Any) -> Any:
+    """Return a Timestamp's instant, to the microsecond."""
+    return moment_of(moment.seconds * _NANOS + moment.nanos, a_second=_NANOS)
+
+
+def _leaf(field: Any, *, comparable: bool) -> tuple[Get, str]:
     kind, name = _KINDS.get(_name_of_type(field), ""), field.name
-    if kind:
+    is_floating = kind == _FLOATING
+    if kind and not (comparable and is_floating):
         return _unusable, kind
     read: Get = lambda message: getattr(message, name)  # noqa: E731 - what stands below wraps it
+    if is_floating:
+        read = lambda message: number_of(getattr(message, name))  # noqa: E731
     if field.enum_type is not None:
         names = {one.number: one.name for one in field.enum_type.values}
         read = lambda message: names.get(getattr(message, name), getattr(message, name))  # noqa: E731
     return (lambda message: read(message) if message.HasField(name) else None) if field.has_presence else read, ""
 
 
-_KINDS = {"float": "floating point number", "double": "floating point number", "bytes": "bytes"}
+_FLOATING = "floating point number"
+_KINDS = {"float": _FLOATING, "double": _FLOATING, "bytes": "bytes"}
 
 
 def _name_of_type(field: Any) -> str:

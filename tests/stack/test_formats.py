@@ -375,3 +375,30 @@ def test_the_contract_of_confluents_tutorial_finds_what_is_lost_and_says_why_its
         told = books.next_run()
         (sentence,) = [one.sentence for one in told.result.doubts if one.doubt == "unreadable_payload"]
         assert "amount is floating point number in its schema" in sentence
+
+
+@pytest.mark.usefixtures("known", "spark")
+def test_columns_of_avro_are_compared_by_their_types(new_books: NewBooks, registry: SchemaRegistry) -> None:
+    compare = {"source": "exact", "occurred_at": {"within": "2s", "event": "occurredAt"}}
+    serialize = registered(registry, "newer", NEWER)
+    kafka = {"connection": "kafka_billing", "schema_registry": REGISTRY}
+    with new_books(direction="topic_to_ledger", event=PATHS, compare=compare, kafka=kafka) as books:
+        books.ledger.execute(
+            f"ALTER TABLE {books.table} ADD COLUMN source text DEFAULT 'APP', "
+            "ALTER COLUMN occurred_at SET DEFAULT '2026-01-01T00:00:01Z'"
+        )
+        books.take_cut()
+        produce(books, serialize, *payments("same", "late", "web"))
+        books.post(*payments("same", "late", "web"))
+        for name, said in (("late", "occurred_at = '2026-01-01T00:00:03Z'"), ("web", "source = 'WEB'")):
+            books.ledger.execute(f"UPDATE {books.table} SET {said} WHERE event_id = %s", [payment(name).event_id])
+        run = books.next_run()
+        assert kinds(run) == expected(("column_mismatch", payment("late")), ("column_mismatch", payment("web")))
+        named = {one.match_key: one.evidence["columns"][0] for one in run.result.breaks}
+        assert named[payment("late").event_id] == {
+            "column": "occurred_at",
+            "rule": "within 2s",
+            "topic": "2026-01-01T00:00:00Z",
+            "ledger": "2026-01-01T00:00:03Z",
+        }
+        assert run.result.figures.matched_rows == 1

@@ -192,14 +192,6 @@ def test_money_is_no_column_and_must_be_the_same_in_any_case() -> None:
         (
             {
                 "compare": {"fee": "exact"},
-                "kafka": {"connection": "k", "schema_registry": "s"},
-                "event": {"format": "avro"},
-            },
-            "expected no compare with event.format avro",
-        ),
-        (
-            {
-                "compare": {"fee": "exact"},
                 "compensation": {
                     "classes": ["missing_in_topic_never_produced"],
                     "max_amount_minor": {"EUR": 100},
