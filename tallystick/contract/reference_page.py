@@ -122,8 +122,9 @@ Values need not be JSON. `event.format` says how they are written; paths and all
 
 Floats, doubles, bytes, lists and whole records are never a field: a contract that names one reads no record, and says
 why. A column of `compare` may be a float or a double, and a moment or a date by its logical type or as Protobuf's
-Timestamp; not so bytes, lists and records. A decimal with a scale is money of `event.amount_unit: major`. An update or a deletion that Debezium tells of is
-unreadable, and so is a tombstone. Repairs are for `json` only. Avro and Protobuf name a schema registry:
+Timestamp; not so bytes, lists and records. A decimal with a scale is money of `event.amount_unit: major`. An update or
+a deletion that Debezium tells of is unreadable, and so is a tombstone. Repairs are for `json` only. Avro and Protobuf
+name a schema registry:
 
 ```yaml
 kafka:
