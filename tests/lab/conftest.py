@@ -1,4 +1,4 @@
-"""A stack for the whole session, in a folder of its own under build/, so that two test runs do not meet."""
+"""A stack for each module, in a folder of its own under build/, so that two test runs do not meet."""
 
 import shutil
 import tempfile
@@ -17,15 +17,16 @@ def lab_folder() -> Iterator[Path]:
         yield folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def lab_stack() -> Iterator[LabStack]:
+    """Of each module its own: servers that stay until the end take time from all other tests, idle as they are."""
     with _new_folder() as folder, start_stack(folder) as stack:
         yield stack
 
 
 @pytest.fixture(scope="module")
 def lab_cluster() -> Iterator[LabStack]:
-    """The same with three brokers, which take their time idle, too: they go with the module that asks for them."""
+    """The same with three brokers."""
     with _new_folder() as folder, start_stack(folder, brokers=3) as stack:
         yield stack
 
