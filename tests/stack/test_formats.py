@@ -1,4 +1,7 @@
-"""Events in other formats than JSON, through `tallystick run` and by each reader alike, with a real registry."""
+"""Events in other formats than JSON, through `tallystick run` and by each reader alike, with a real registry.
+
+One file, since one registry serves all of its tests.
+"""
 
 import json
 import os
