@@ -69,10 +69,12 @@ def postgres_connection(dsn: str) -> dict[str, Any]:
 
 
 def _named(contract: Document) -> dict[str, str]:
-    """Connection id to what is behind it: a kind of ledger or of sink, kafka, or airflow."""
+    """Connection id to what is behind it: a kind of ledger or of sink, kafka, schema_registry, or airflow."""
     ledger, rules = contract["ledger"], contract.get("compensation") or {}
     kind = ledger.get("kind", "postgres")
     named = {contract["kafka"]["connection"]: "kafka", ledger["connection"]: "kafka" if kind == "topic" else kind}
+    if registry := contract["kafka"].get("schema_registry"):
+        named[registry] = "schema_registry"
     for part, behind in (("post", "postgres"), ("trigger", "airflow")):
         if rules.get(part):
             named[rules[part]["connection"]] = behind
@@ -111,6 +113,8 @@ def _fields(kind: str, text: str) -> AirflowConnection:
             return {"conn_type": "generic", "extra": {"url": text}}
         case "iceberg":
             return {"conn_type": "generic", "extra": _json(text)}
+        case "schema_registry":
+            return _registry(_json(text))
     given = _json(text) if text.startswith("{") else {"address": text}
     address, login, secret = (given.pop(name, "") for name in ("address", "login", "secret"))
     account = {"login": login, "password": secret}
@@ -122,6 +126,13 @@ def _fields(kind: str, text: str) -> AirflowConnection:
             return {"conn_type": "generic", "password": secret}
         case _:
             return {"conn_type": "http"} | account | _place(address)
+
+
+def _registry(settings: dict[str, Any]) -> AirflowConnection:
+    place = _place(str(settings.pop("url", "")))
+    login, _, password = str(settings.pop("basic.auth.user.info", "")).partition(":")
+    account = {"login": login, "password": password}
+    return {"conn_type": "http", "host": place.get("host", "")} | account | {"extra": settings | place.get("extra", {})}
 
 
 def _json(text: str) -> dict[str, Any]:
