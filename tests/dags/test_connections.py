@@ -323,6 +323,19 @@ def give(monkeypatch: pytest.MonkeyPatch, contract: Contract, texts: dict[str, s
         monkeypatch.setenv(airflow_variable(connection_id), value if isinstance(value, str) else json.dumps(value))
 
 
+@pytest.mark.parametrize(
+    "registry",
+    [
+        {"url": "http://localhost:8081"},
+        {"url": "https://registry/apis", "basic.auth.user.info": "reader:p:w", "ssl.ca.location": "/ca.pem"},
+    ],
+)
+def test_a_schema_registry_comes_from_make_up(monkeypatch: pytest.MonkeyPatch, registry: dict[str, str]) -> None:
+    give(monkeypatch, of_avro(), {"schemas": json.dumps(registry)})
+    read = json.loads(read_spark_environment(of_avro())[environment_variable("schemas")])
+    assert read | {"url": read["url"].rstrip("/")} == registry
+
+
 def test_an_iceberg_catalog_is_given_by_its_properties_and_refused_without(monkeypatch: pytest.MonkeyPatch) -> None:
     contract = PAYMENTS.model_copy(update={"ledger": PAYMENTS.ledger.model_copy(update={"kind": "iceberg"})})
     given = {"conn_type": "generic", "login": "tally", "password": "hunter/2", "extra": {"type": "rest", "uri": "u"}}
