@@ -140,7 +140,7 @@ test-stack: browser-setup mariadb-setup object-store-setup postgres-setup regist
 	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder --durations 25 tests/soak tests/lab tests/browser tests/object_store tests/stack
 
 object-store: object-store-setup ## Store artifacts in a real server of S3's interface: runs, pages of another process, the store gone
-	$(PYTEST) tests/object_store tests/pages/test_pages_object_store.py
+	$(PYTEST) tests/object_store tests/stack/test_object_store_runs.py tests/pages/test_pages_object_store.py
 
 object-store-setup: setup ## Build that server out of its Go module, into .tools/, where it is missing
 	@$(BIN)/python setup/object_store.py

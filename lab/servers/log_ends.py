@@ -44,11 +44,16 @@ class LogEnds:
 
     def wait_until_decided(self, partitions: Sequence[Partition]) -> None:
         """Return once LSO and high watermark agree. A commit returns before its markers stand in the log."""
-        process.wait_until(
-            lambda: self.are_decided(partitions),
-            what=f"markers in {len(partitions)} partitions",
-            deadline_seconds=_MARKERS_SECONDS,
-        )
+        try:
+            process.wait_until(
+                lambda: self.are_decided(partitions),
+                what=f"markers in {len(partitions)} partitions",
+                deadline_seconds=_MARKERS_SECONDS,
+            )
+        except process.NotReadyInTime as late:
+            stable = self._read(partitions, IsolationLevel.READ_COMMITTED)
+            ends = self._read(partitions, IsolationLevel.READ_UNCOMMITTED)
+            raise process.NotReadyInTime(f"{late}; {list(partitions)}: last stable {stable}, ends {ends}") from late
 
     def stable_ends(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         """Each partition's last stable offset: what a transaction holds open lies behind it."""

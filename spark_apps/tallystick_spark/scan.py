@@ -112,6 +112,7 @@ def matches_by_hash(contract: Contract) -> bool:
         has_sequence=contract.event.sequence is not None,
         ignore_case=contract.currency_case == "ignored",
         has_inputs=bool(contract.input_topics),
+        adds_up=contract.parts_side is not None,
     )
 
 
@@ -375,6 +376,7 @@ def _scan(
         possible_ms=asked.possible_ms,
         lag_of=asked.lag_of,
         inputs=inputs,
+        parts=asked.contract.parts_side,
     )
 
 

@@ -19,6 +19,7 @@ from tallystick.anomalies.breaks.duplicate_in_ledger import duplicate_in_ledger
 from tallystick.anomalies.breaks.duplicate_in_ledger_compensated import duplicate_in_ledger_compensated
 from tallystick.anomalies.breaks.duplicate_in_topic import duplicate_in_topic
 from tallystick.anomalies.breaks.foreign_in_topic import foreign_in_topic
+from tallystick.anomalies.breaks.group_sum_mismatch import group_sum_mismatch
 from tallystick.anomalies.breaks.lost_acknowledged_write import lost_acknowledged_write
 from tallystick.anomalies.breaks.mismatch import amount_mismatch, column_mismatch, currency_mismatch
 from tallystick.anomalies.breaks.misrouted_in_topic import misrouted_in_topic
@@ -130,6 +131,7 @@ RULES: tuple[AnomalyRule, ...] = (
     AnomalyRule(names=(BreakClass.AMOUNT_MISMATCH,), letters="X1", rule=amount_mismatch),
     AnomalyRule(names=(BreakClass.CURRENCY_MISMATCH,), letters="X1", rule=currency_mismatch),
     AnomalyRule(names=(BreakClass.COLUMN_MISMATCH,), letters="X1", rule=column_mismatch),
+    AnomalyRule(names=(BreakClass.GROUP_SUM_MISMATCH,), letters="X1", rule=group_sum_mismatch),
     AnomalyRule(names=(BreakClass.OUT_OF_ORDER_IN_TOPIC,), letters="O1", rule=out_of_order_in_topic),
     AnomalyRule(names=(BreakClass.TORN_TRANSACTION,), letters="T1", rule=torn_transaction),
     AnomalyRule(names=(BreakClass.TORN_BY_PROTOCOL,), letters="T2", rule=torn_by_protocol),

@@ -371,6 +371,10 @@ RULES: Mapping[str, Rule] = {
     "ledger.amount_unit": _refused(_MONEY_ITEMS_HOLD),
     "ledger.consumer_isolation": _kept(_NOTICE_ONLY),
     "currency_case": _currency_case_changes,
+    "match.many_to_one": _refused(
+        "What was closed is no open item any more: under another rule what comes late to a group or to a pair would be "
+        "judged against nothing."
+    ),
     "timestamp_tolerance_seconds": _kept("Changes a notice, from the next cut on; no verdict asks for it."),
     "partner_grace_seconds": _anew(
         "What is first seen from the next cut on gets the new deadline; an item that is open keeps the one it was "

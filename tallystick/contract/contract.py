@@ -44,6 +44,7 @@ from tallystick.contract.sql_condition import DIALECTS, EXPECTED, why_no_conditi
 from tallystick.host.yaml_file import DocumentUnreadable, read_mapping
 from tallystick.model.direction import Direction
 from tallystick.model.errors import TallystickError
+from tallystick.model.open_item import ItemSide
 
 _GRACE_CAP_SECONDS = 3600
 
@@ -64,6 +65,14 @@ class KafkaSide(ContractPart):
     For formats avro, protobuf and debezium."""
     producers: Literal["any", "idempotent", "transactional"] = "any"
     """How the topics' producers must write; what they wrote otherwise is counted in the config check."""
+
+
+class MatchRules(ContractPart):
+    """Rules for what belongs together by its match key."""
+
+    many_to_one: Literal["events", "rows"] | None = None
+    """events: several events of one match key add up to its one row. rows: several rows to its one event. Exact, per
+    currency. Absent: one event and one row are a pair."""
 
 
 class Contract(ContractPart):
@@ -99,6 +108,8 @@ class Contract(ContractPart):
     """Where the ledger is."""
     currency_case: Literal["exact", "ignored"] = "exact"
     """ignored: eur is EUR; pairs that write it differently are counted and told, and are no break."""
+    match: MatchRules = MatchRules()
+    """What belongs together by its match key."""
     timestamp_tolerance_seconds: Seconds = 3600
     """How far a record's timestamp may lie outside the window it was written in before it is counted and told."""
     partner_grace_seconds: Seconds = 60
@@ -289,6 +300,34 @@ class Contract(ContractPart):
             )
         return ledger
 
+    @field_validator("match")
+    @classmethod
+    def _adds_up_money_alone(cls, match: MatchRules, info: ValidationInfo) -> MatchRules:
+        if match.many_to_one is None:
+            return match
+        event, ledger = info.data.get("event", EventFields()), info.data.get("ledger")
+        columns = ledger.columns if ledger is not None else None
+        for is_there, what in (
+            (info.data.get("direction") is Direction.TOPIC_TO_TOPIC, "direction topic_to_topic: it has no row"),
+            (len(info.data.get("legs", ())) > 1, "several legs: a group is no business transaction"),
+            (bool(info.data.get("compare")), "compare: parts are added up, and a sum says nothing else"),
+            ("amount_minor" in event.constants, "amount_minor {constant: 0}: nothing would be added up"),
+            (event.sequence is not None, "event.sequence: events are brought into their order one by one"),
+            (
+                info.data.get("currency_case") == "ignored",
+                "currency_case ignored: a sum is of one currency, as written",
+            ),
+            (bool(columns and columns.written_at), "ledger.columns.written_at: a lag is that of a pair"),
+            (bool(columns and columns.receipt_offset), "receipt columns: an offset is that of one event"),
+            (
+                bool(columns and (columns.reverses or columns.action_id)),
+                "columns reverses or action_id: a group is not taken back row by row",
+            ),
+        ):
+            if is_there:
+                raise ValueError(f"expected no many_to_one with {what}")
+        return match
+
     @field_validator("alert")
     @classmethod
     def _alerts_show_no_more(cls, alert: AlertRules, info: ValidationInfo) -> AlertRules:
@@ -344,6 +383,9 @@ class Contract(ContractPart):
             )
         if event.sequence is not None:
             raise ValueError("expected none with event.sequence: a republished event would stand out of order")
+        match = info.data.get("match")
+        if match is not None and match.many_to_one:
+            raise ValueError("expected none with match.many_to_one: which part is missing, no sum says")
         if event.compared:
             raise ValueError(
                 f"expected none with compare: a repair would write no {event.compared.names[0]}, and be a break itself"
@@ -373,6 +415,13 @@ class Contract(ContractPart):
         """Return the table with the ids of actions that posted; None: it posts nothing."""
         post = self.compensation.post if self.compensation else None
         return post.actions_table if post else None
+
+    @property
+    def parts_side(self) -> ItemSide | None:
+        """The side whose copies add up to the one of the other side; None: one of each is a pair."""
+        if self.match.many_to_one is None:
+            return None
+        return ItemSide.TOPIC if self.match.many_to_one == "events" else ItemSide.LEDGER
 
     @property
     def topics(self) -> tuple[str, ...]:

@@ -89,6 +89,20 @@ list is the JSON that stands there, and a text of more than 500 characters is it
 `column_mismatch`, which names each column with its rule and what both sides say; a pair whose money differs is told as
 that alone. Numbers and times are compared one by one only where the texts of both sides differ.
 
+Several events may add up to one row, as the items of an invoice do, or several rows to one event, as the lines of a
+settlement: they share their match key, whatever else they say.
+
+```yaml
+match:
+  many_to_one: events           # or rows
+```
+
+Parts and whole agree where all are of one currency and the sum is exact. They come in any order, in one window or in
+many. A part without its whole waits for its own deadline, and a whole whose parts add up to another sum for that of the
+whole; then it is one `group_sum_mismatch`, with the amount that is missing or too much. A part that comes after all
+closes it. What comes once the sum was met is a duplicate. Two parts that say the same are two: one that was written
+twice makes the sum too large. Groups are for one leg, and neither repaired nor compared by more than their money.
+
 What all events or all rows have alike, none of them need say. With one leg, `transaction_key` may be the match key. A
 contract whose events carry no money states 0 on both sides, and an ISO 4217 code such as XXX: then it is told what is
 lost, doubled, torn or invented, and never what it is worth.

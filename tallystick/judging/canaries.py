@@ -59,7 +59,8 @@ class CanaryRow:
 class _Plant:
     """The copies planted under one key: amounts of its events and rows, in minor units with their currency.
 
-    says_nothing: its rows have no value in the columns that are compared besides, which all others have.
+    says_nothing: its rows have no value in the columns that are compared besides, which all others have. is_simple: a
+    scan matches them by itself.
     """
 
     name: str
@@ -67,6 +68,7 @@ class _Plant:
     rows: tuple[tuple[int, str], ...] = ()
     transaction_key: str = _WHOLE
     says_nothing: bool = False
+    is_simple: bool = False
 
     @property
     def match_key(self) -> str:
@@ -83,7 +85,7 @@ def _plants(contract: Contract) -> tuple[_Plant, ...]:
     one = amount, currency = _one(contract)
     much = _BIG if amount else amount
     plants: tuple[_Plant, ...] = (
-        _Plant(name="equal", events=(one,), rows=(one,)),
+        _Plant(name="equal", events=(one,), rows=(one,), is_simple=True),
         _Plant(name="event-alone", events=(one,)),
         _Plant(name="row-alone", rows=(one,)),
         _Plant(name="event-twice", events=(one, one), rows=(one,)),
@@ -94,8 +96,26 @@ def _plants(contract: Contract) -> tuple[_Plant, ...]:
     )
     if contract.event.compared:
         plants += (_Plant(name="column", events=(one,), rows=(one,), says_nothing=True),)
-    torn = _Plant(name="torn", events=(one,), rows=(one,), transaction_key=_TORN)
+    plants += _parts(contract, one)
+    torn = _Plant(name="torn", events=(one,), rows=(one,), transaction_key=_TORN, is_simple=True)
     return (*plants, torn) if len(contract.legs) > 1 else plants
+
+
+def _parts(contract: Contract, one: tuple[int, str]) -> tuple[_Plant, ...]:
+    """Return parts that add up to what the other side says, and parts that do not, if the contract has such."""
+    if contract.parts_side is None:
+        return ()
+    amount, currency = one
+    parts, whole, more = (one, one), ((2 * amount, currency),), ((2 * amount + 1, currency),)
+    if contract.parts_side is ItemSide.TOPIC:
+        return (
+            _Plant(name="parts", events=parts, rows=whole, is_simple=True),
+            _Plant(name="part-missing", events=parts, rows=more),
+        )
+    return (
+        _Plant(name="parts", events=whole, rows=parts, is_simple=True),
+        _Plant(name="part-missing", events=more, rows=parts),
+    )
 
 
 _COMPARED = {"text": "canary", "number": "1", "time": "2026-01-01T00:00:00Z"}
@@ -163,7 +183,7 @@ def _missed_by_the_scan(contract: Contract, scan: CanaryScan) -> Iterator[str]:
             for side, copies in ((ItemSide.TOPIC, plant.events), (ItemSide.LEDGER, plant.rows))
             for money in copies
         )
-        if plant.events == plant.rows and not plant.says_nothing:
+        if plant.is_simple:
             wanted = Counter()
         if {key: count for key, count in home.items() if key[0] == plant.match_key} != wanted:
             yield f"{plant.name} (scan)"

@@ -38,6 +38,7 @@ from tallystick.matching.evidence import (
     SideTotals,
     UnreadableRecord,
 )
+from tallystick.matching.group_sums import pair_group
 from tallystick.matching.grouping import group_by_key
 from tallystick.matching.match_case import Deadlines, Entry, LookupHit, RecordLocation, UnmatchedItem
 from tallystick.matching.pairing import pair_key
@@ -366,6 +367,16 @@ def out_of_order(evidence: Evidence) -> Evidence:
         highest_offset=10,
     )
     return oddities(out_of_order=(late,), out_of_order_count=1)(evidence)
+
+
+def parts_of_another_sum(evidence: Evidence) -> Evidence:
+    """Return two events that are parts of a row, and add up to one minor unit less than it says."""
+    one, other = (_leg_copy(*min(evidence.contract.legs.items()), offset) for offset in (13, 14))
+    says = one.amount_minor + other.amount_minor + 1
+    row = replace(one, side=ItemSide.LEDGER, item_id=ledger_item_id(CANARY), amount_minor=says)
+    (case,) = group_by_key((one, other, row), (), parts=ItemSide.TOPIC)
+    outcome = pair_group(case, direction=evidence.contract.direction, deadlines=evidence.deadlines)
+    return replace(evidence, outcomes=(outcome,))
 
 
 def other_column(evidence: Evidence) -> Evidence:

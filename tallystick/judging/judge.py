@@ -1,4 +1,7 @@
-"""The way from evidence to a result: run the registry, merge the verdict, update every open item. Pure."""
+"""The way from evidence to a result: run the registry, merge the verdict, update every open item. Pure.
+
+One file, since what becomes of an item is read off the same outcomes that the verdict and its figures are.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,7 +15,7 @@ from tallystick.anomalies.registry import RULES, AnomalyRule
 from tallystick.judging.run_digest import digest_of_run
 from tallystick.matching.evidence import Evidence, LegsCase
 from tallystick.matching.match_case import Entry, MatchResult, MatchStatus, UnmatchedItem
-from tallystick.matching.pairing import topic_of
+from tallystick.matching.pairing import is_judged, topic_of
 from tallystick.model.direction import Direction
 from tallystick.model.finding_names import SURPLUS_CLASSES, BreakClass
 from tallystick.model.findings import Break, DoubtFound, NoticeFound, total_money
@@ -36,22 +39,21 @@ def judge(
 ) -> RunResult:
     """Judge one cut.
 
-    matched_*: what the scan paired by itself, one event with one equal row. carried: open items as of the cut.
+    matched_*: the rows that the scan matched by itself: each with one equal event, or as what adds up.
+    carried: open items as of the cut.
     """
     placed, others = _findings(evidence, classes)
     breaks = tuple(one.item_break for one in placed)
     doubts = tuple(finding for finding in others if isinstance(finding, DoubtFound))
     notices = tuple(finding for finding in others if isinstance(finding, NoticeFound))
     items = tuple(sorted(_item_changes(evidence, placed), key=lambda item: item.item_id))
-    paired = [pair for outcome in evidence.outcomes for pair in outcome.matched]
+    rows = [row for outcome in evidence.outcomes for row in _agreeing_rows(outcome)]
     open_after = _open_after(carried, items)
     figures = RunFigures(
         topic_rows=evidence.totals.topic_rows,
         ledger_rows=evidence.totals.ledger_rows,
-        matched_rows=matched_rows + len(paired),
-        matched_money=total_money(
-            [*matched_money.items(), *((ledger.currency, ledger.amount_minor) for _, ledger in paired)]
-        ),
+        matched_rows=matched_rows + len(rows),
+        matched_money=total_money([*matched_money.items(), *((row.currency, row.amount_minor) for row in rows)]),
         in_flight_items=len(open_after),
         in_flight_money=total_money((item.currency, item.amount_minor) for item in open_after),
         carried_items=sum(item.state is ItemState.OPEN for item in carried),
@@ -111,6 +113,13 @@ def _findings(
     return placed, others
 
 
+def _agreeing_rows(outcome: MatchResult) -> Iterator[Entry]:
+    """Yield each ledger row that agrees, once: one may be the whole of several events."""
+    yield from (ledger for _, ledger in outcome.matched)
+    for group in outcome.added_up:
+        yield from (copy for copy in (group.whole, *group.parts) if copy.side is ItemSide.LEDGER)
+
+
 def _lags_of(evidence: Evidence) -> tuple[TopicLag, ...]:
     """Measure the lags of pairs that the scan did not make itself: those of several cuts, or beside other copies."""
     sign = 1 if evidence.contract.direction is Direction.TOPIC_TO_LEDGER else -1
@@ -159,19 +168,34 @@ def _outcome_items(evidence: Evidence, outcome: MatchResult, break_at: Mapping[s
     for topic, ledger in outcome.matched:
         yield from _cleared(topic, ledger)
         yield from _cleared(ledger, topic)
+    for group in outcome.added_up:
+        yield from _cleared(group.whole, group.parts[0])
+        for part in group.parts:
+            yield from _cleared(part, group.whole)
     for copy, reversal in outcome.netted:
         yield from _taken_back(copy, reversal)
     for residue in outcome.residues:
-        yield from _residue_item(evidence, residue, break_at.get(residue.copy.item_id))
+        for copy in _sharing_its_fate(residue):
+            yield from _residue_item(evidence, replace(residue, copy=copy), break_at.get(residue.copy.item_id))
         if residue.partner is not None:
             yield from _cleared(residue.partner, residue.copy)
     yield from _judged_before(outcome)
+
+
+def _sharing_its_fate(residue: UnmatchedItem) -> Iterator[Entry]:
+    """Yield the copy, and of what does not add up the others that no run has judged."""
+    yield residue.copy
+    if residue.group is not None:
+        others = (copy for copy in (residue.group.whole, *residue.group.parts) if copy.item_id != residue.copy.item_id)
+        yield from (copy for copy in others if not is_judged(copy))
 
 
 def _judged_before(outcome: MatchResult) -> Iterator[OpenItem]:
     """Yield broken and written-off rows that were written anew: with their judgement and their present content."""
     touched = {copy.item_id for pair in (*outcome.matched, *outcome.netted) for copy in pair}
     touched |= {copy.item_id for item in outcome.residues for copy in (item.copy, item.partner) if copy is not None}
+    touched |= {copy.item_id for item in outcome.residues for copy in _sharing_its_fate(item)}
+    touched |= {copy.item_id for group in outcome.added_up for copy in (group.whole, *group.parts)}
     for copy in outcome.case.copies:
         item = _item_as_it_stands(copy)
         if item is not None and item != copy.carried and copy.item_id not in touched:
@@ -264,6 +288,7 @@ _STATE_OF = {
     MatchStatus.ORIGIN_ABSENT: ItemState.BROKEN,
     MatchStatus.EXTRA: ItemState.BROKEN,
     MatchStatus.UNEQUAL: ItemState.BROKEN,
+    MatchStatus.SUM_DIFFERS: ItemState.BROKEN,
     MatchStatus.MISROUTED: ItemState.BROKEN,
     MatchStatus.ORIGIN_OPEN: ItemState.BROKEN,
     MatchStatus.WITHOUT_KEY: ItemState.BROKEN,

@@ -27,6 +27,7 @@ _BREAKS = frozenset(
         MatchStatus.ORIGIN_ABSENT,
         MatchStatus.FOLLOWER_ABSENT,
         MatchStatus.UNEQUAL,
+        MatchStatus.SUM_DIFFERS,
         MatchStatus.MISROUTED,
         MatchStatus.ORIGIN_OPEN,
     }

@@ -12,13 +12,17 @@ from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 
 
 def group_by_key(
-    copies: Iterable[Entry], carried: Iterable[OpenItem], *, ignore_case: bool = False
+    copies: Iterable[Entry],
+    carried: Iterable[OpenItem],
+    *,
+    ignore_case: bool = False,
+    parts: ItemSide | None = None,
 ) -> tuple[MatchGroup, ...]:
     """Return one case per key that has a new copy or an open item; broken items only join keys that moved again.
 
     A row of an item that is read again was written anew, and is the item's copy from now on, also under another key.
     Rows without a key have nothing to do with one another: each is a case of its own. ignore_case: of currencies. The
-    copies come folded; an item may be older than the rule.
+    copies come folded; an item may be older than the rule. parts: the side whose copies add up to the other's one.
     """
     by_key: dict[str, list[Entry]] = {}
     of_rows = {item.item_id: item for item in carried if item.side is ItemSide.LEDGER}
@@ -35,8 +39,8 @@ def group_by_key(
         if item.match_key in by_key:
             by_key[item.match_key].append(copy_of_item(item, ignore_case=ignore_case))
     return (
-        *(MatchGroup(match_key="", copies=(copy,)) for copy in without_key),
-        *(MatchGroup(match_key=key, copies=tuple(found)) for key, found in sorted(by_key.items())),
+        *(MatchGroup(match_key="", copies=(copy,), parts=parts) for copy in without_key),
+        *(MatchGroup(match_key=key, copies=tuple(found), parts=parts) for key, found in sorted(by_key.items())),
     )
 
 

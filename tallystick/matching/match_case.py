@@ -88,6 +88,8 @@ class Entry:
 class MatchGroup:
     """All known copies of one key that is not simply one event and one equal row of this cut.
 
+    parts: the side whose copies add up to the one of the other side; None: one copy of each side is a pair.
+
     surplus_rows: rows that earlier runs judged a surplus, where a row that is written anew comes again: it may be what
     they repeat, so they are not what it repeats.
     """
@@ -96,6 +98,7 @@ class MatchGroup:
     copies: tuple[Entry, ...]
     lookup_hits: tuple[LookupHit, ...] = ()
     surplus_rows: frozenset[str] = frozenset()
+    parts: ItemSide | None = None
 
     def side(self, side: ItemSide) -> tuple[Entry, ...]:
         """Return the copies of one side, as the cuts saw them: carried ones first, the oldest cut's first, in log or
@@ -134,6 +137,8 @@ class MatchStatus(StrEnum):
     """One copy more than the books allow. Duplicate."""
     UNEQUAL = "unequal"
     """Paired, but a compared field differs."""
+    SUM_DIFFERS = "sum_differs"
+    """Of many to one: its parts are there, add up to another sum, and no other part is to come."""
     WITHOUT_KEY = "without_key"
     """A ledger row whose key is null or empty: nothing can be its partner."""
     MISROUTED = "misrouted"
@@ -153,11 +158,30 @@ class MatchStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WholeAndParts:
+    """One copy, and the copies of the other side that are to add up to it."""
+
+    whole: Entry
+    parts: tuple[Entry, ...]
+
+    @property
+    def sum_minor(self) -> int | None:
+        """Return what the parts add up to; None where one of them is not of the whole's currency, or has no amount."""
+        if any(part.currency != self.whole.currency or not part.currency for part in self.parts):
+            return None
+        return sum(part.amount_minor for part in self.parts)
+
+    @property
+    def adds_up(self) -> bool:
+        return self.sum_minor == self.whole.amount_minor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnmatchedItem:
     """One copy that is not simply matched.
 
     partner: the copy it is paired with, if any. original: the sibling that an extra one doubles; None where that one
-    stands in an earlier slice.
+    stands in an earlier slice. group: what does not add up; its copies that no run has judged share this one's fate.
     """
 
     copy: Entry
@@ -166,6 +190,7 @@ class UnmatchedItem:
     partner: Entry | None = None
     original: Entry | None = None
     lookup_hits: tuple[LookupHit, ...] = ()
+    group: WholeAndParts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +203,17 @@ class MatchResult:
     residues: tuple[UnmatchedItem, ...]
     netted: tuple[tuple[Entry, Entry], ...] = ()
     """(copy that was one too many, the reversal that takes it back): neither is one any more."""
+    added_up: tuple[WholeAndParts, ...] = ()
+    """Of many to one: what adds up."""
+
+    @property
+    def agreeing(self) -> tuple[tuple[Entry, Entry], ...]:
+        """(topic copy, ledger copy) of all that agree: each part with its whole."""
+        return self.matched + tuple(
+            (group.whole, part) if group.whole.side is ItemSide.TOPIC else (part, group.whole)
+            for group in self.added_up
+            for part in group.parts
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -96,7 +96,7 @@ def pair_key(
     that one's amount, and not the same with the other sign? columns: compared besides money.
     """
     if not case.match_key:
-        rows = [copy for copy in case.copies if not _is_judged(copy)]
+        rows = [copy for copy in case.copies if not is_judged(copy)]
         return MatchResult(case=case, matched=(), residues=tuple(map(_without_key, rows)))
     if len(case.copies) == 1 and not case.copies[0].reverses and not any_takes_back(case.lookup_hits):
         alone = _judge_alone(case, case.copies[0], origin_side(direction), deadlines)
@@ -143,12 +143,12 @@ def pair_several(
         if copy.item_id not in told:
             followed_by, is_extra = partner.get(copy.item_id), copy.item_id in extras
             is_equal = followed_by is not None and columns.agree(copy.compared, followed_by.compared)
-            residues += _judge_origin(case, copy, followed_by, is_extra, origins, deadlines, is_equal=is_equal)
+            residues += judge_origin(case, copy, followed_by, is_extra, origins, deadlines, is_equal=is_equal)
     for copy in followers:
-        if copy.item_id not in partner and not _is_judged(copy):
+        if copy.item_id not in partner and not is_judged(copy):
             unjudged = (it for it in followers if it.item_id not in case.surplus_rows and not _is_surplus(it))
             first = next((other for other in followers if other.item_id in partner), next(unjudged, followers[0]))
-            residues.append(_judge_follower(case, copy, key_was_paired, first, deadlines))
+            residues.append(judge_follower(case, copy, key_was_paired, first, deadlines))
     residues = [_in_its_words(_judge_route(residue, legs), direction) for residue in residues]
     if not pairs:
         return MatchResult(case=case, matched=(), residues=tuple(residues), netted=netted)
@@ -174,10 +174,10 @@ def _judge_alone(case: MatchGroup, copy: Entry, origin: ItemSide, deadlines: Dea
     """Judge the only copy of a key. Nothing has to be paired, which is most of a window that is broken throughout."""
     if copy.side is origin:
         is_extra = copy.carried is None and _was_consumed(case, origin)
-        return _judge_origin(case, copy, None, is_extra, (copy,), deadlines)
-    if _is_judged(copy):
+        return judge_origin(case, copy, None, is_extra, (copy,), deadlines)
+    if is_judged(copy):
         return []
-    return [_judge_follower(case, copy, _was_consumed(case, copy.side), copy, deadlines)]
+    return [judge_follower(case, copy, _was_consumed(case, copy.side), copy, deadlines)]
 
 
 def _without_key(copy: Entry) -> UnmatchedItem:
@@ -247,7 +247,7 @@ def _belongs_to_an_older_pair(
         if origin.carried is None and other.carried is None:
             return True
         read = follower is ItemSide.TOPIC and there != {RecordLocation.UNREAD}
-        return read and _may_be_written_anew(origin, deadlines) and not (_is_judged(origin) or _is_judged(other))
+        return read and _may_be_written_anew(origin, deadlines) and not (is_judged(origin) or is_judged(other))
 
     return apart
 
@@ -381,7 +381,7 @@ def _extra_origins(case: MatchGroup, origins: tuple[Entry, ...], origin: ItemSid
     return tuple(new if has_first else new[1:])
 
 
-def _judge_origin(
+def judge_origin(
     case: MatchGroup,
     copy: Entry,
     partner: Entry | None,
@@ -412,12 +412,12 @@ def _judge_origin(
             return _await_the_row(copy if copy.side is ItemSide.TOPIC else partner, deadlines)
         differ = reason_of(ReasonCode.FIELDS_DIFFER)
         return [UnmatchedItem(copy=copy, fate=MatchStatus.UNEQUAL, reason=differ, partner=partner)]
-    if _is_judged(copy):
+    if is_judged(copy):
         return []
     if _repeats_one_before_the_baseline(case, copy):
         alone = reason_of(ReasonCode.EXTRA_ALONE)
         return [UnmatchedItem(copy=copy, fate=MatchStatus.EXTRA, reason=alone, lookup_hits=case.lookup_hits)]
-    return [_judge_absence(case, copy, MatchStatus.FOLLOWER_ABSENT, deadlines)]
+    return [judge_absence(case, copy, MatchStatus.FOLLOWER_ABSENT, deadlines)]
 
 
 def _repeats_one_before_the_baseline(case: MatchGroup, event: Entry) -> bool:
@@ -442,7 +442,7 @@ def _is_of_a_row_beyond_the_cut(case: MatchGroup, *pair: Entry) -> bool:
 
 def _await_the_row(event: Entry, deadlines: Deadlines) -> list[UnmatchedItem]:
     """Let an event wait for a row beyond the cut; the row's own item waits as it stands."""
-    if _is_judged(event):
+    if is_judged(event):
         return []
     fate, code = _beyond_the_cut(event, ItemSide.LEDGER, deadlines)
     return [UnmatchedItem(copy=event, fate=fate, reason=reason_of(code, there=ReasonSide.LEDGER))]
@@ -454,7 +454,7 @@ def _beyond_the_cut(copy: Entry, there: ItemSide, deadlines: Deadlines) -> tuple
     return MatchStatus.WAITING, ReasonCode.BEYOND_CUT
 
 
-def _judge_follower(
+def judge_follower(
     case: MatchGroup, copy: Entry, key_was_paired: bool, first: Entry, deadlines: Deadlines
 ) -> UnmatchedItem:
     places = case.places(other_side(copy.side))
@@ -481,7 +481,7 @@ def _judge_follower(
     if copy is first and not taken and places & _STANDING == {RecordLocation.OPEN}:
         reason = reason_of(ReasonCode.ORIGIN_STILL_OPEN)
         return UnmatchedItem(copy=copy, fate=MatchStatus.ORIGIN_OPEN, reason=reason, lookup_hits=case.lookup_hits)
-    return _judge_absence(case, copy, MatchStatus.ORIGIN_ABSENT, deadlines)
+    return judge_absence(case, copy, MatchStatus.ORIGIN_ABSENT, deadlines)
 
 
 def _has_one_event_of_an_earlier_cut(case: MatchGroup, row: Entry) -> bool:
@@ -511,12 +511,12 @@ def _waited_beyond_the_cut(event: Entry) -> bool:
     return reason.side is ReasonSide.LEDGER and reason.code in (ReasonCode.BEYOND_CUT, ReasonCode.BEYOND_EVERY_CUT)
 
 
-def _is_judged(copy: Entry) -> bool:
+def is_judged(copy: Entry) -> bool:
     """Return whether an earlier run broke it or wrote it off: it may find a partner, but is not judged twice."""
     return copy.carried is not None and copy.carried.state is not ItemState.OPEN
 
 
-def _judge_absence(case: MatchGroup, copy: Entry, absent: MatchStatus, deadlines: Deadlines) -> UnmatchedItem:
+def judge_absence(case: MatchGroup, copy: Entry, absent: MatchStatus, deadlines: Deadlines) -> UnmatchedItem:
     """Judge a copy without partner: it waits, is undecidable, or is proven. Proof needs the other side settled past its
     deadline.
     """
@@ -570,9 +570,10 @@ def _may_be_older(row: Entry, deadlines: Deadlines) -> bool:
 
 def _event_of_other_money(case: MatchGroup, row: Entry) -> Entry | None:
     """Return the event that an earlier cut paired, if its money differs from the row that was written anew or replaced
-    its own. None where they are equal, or one cannot be read.
+    its own; of a group, the first of the events, with their sum. None where they are equal, where one cannot be read,
+    and of a row that is one part of several.
     """
-    if row.side is not ItemSide.LEDGER:
+    if row.side is not ItemSide.LEDGER or case.parts is ItemSide.LEDGER:
         return None
     events = [
         seen for seen in case.lookup_hits if seen.side is ItemSide.TOPIC and seen.place is RecordLocation.EARLIER_SLICE
@@ -580,6 +581,8 @@ def _event_of_other_money(case: MatchGroup, row: Entry) -> Entry | None:
     if any("amount_minor" not in seen.detail for seen in events):
         return None
     said = [(int(seen.detail["amount_minor"]), str(seen.detail["currency"])) for seen in events]
+    if case.parts is ItemSide.TOPIC and len({currency for _, currency in said}) == 1:
+        said = [(sum(amount_minor for amount_minor, _ in said), said[0][1])]
     own = compared(row.amount_minor, row.currency, ignore_case=True)
     if any(compared(amount_minor, currency, ignore_case=True) == own for amount_minor, currency in said):
         return None

@@ -83,6 +83,12 @@ class SliceScan:
     """Of each slice, as they were read; oldest first."""
 
     @property
+    def matched_keys(self) -> int:
+        """Return the number of keys that the scan matched by itself: of one side each has a single copy."""
+        exceptional = sum(copy.side is ItemSide.TOPIC for copy in self.copies)
+        return min(self.matched_rows, self.topic_rows - exceptional)
+
+    @property
     def topic_rows(self) -> int:
         return sum(self.rows_by_partition.values()) - self.unreadable_count
 
@@ -108,7 +114,7 @@ def summary_of(scan: SliceScan) -> WindowSummary:
 
 
 def _keys(scan: SliceScan, side: ItemSide) -> int:
-    return scan.matched_rows + len({copy.match_key for copy in scan.copies if copy.side is side and copy.match_key})
+    return scan.matched_keys + len({copy.match_key for copy in scan.copies if copy.side is side and copy.match_key})
 
 
 def topic_item_id(topic: str, partition: int, kafka_offset: int) -> str:

@@ -31,6 +31,7 @@ class BreakClass(StrEnum):
     AMOUNT_MISMATCH = "amount_mismatch"
     CURRENCY_MISMATCH = "currency_mismatch"
     COLUMN_MISMATCH = "column_mismatch"
+    GROUP_SUM_MISMATCH = "group_sum_mismatch"
     TORN_TRANSACTION = "torn_transaction"
     TORN_BY_PROTOCOL = "torn_by_protocol"
     BLED_INTO_TRANSACTION = "bled_into_transaction"

@@ -39,6 +39,7 @@ class ReasonCode(StrEnum):
     IDLE_REVERSAL = "it takes back {about}, which is no {row} of its leg and money that a run judged one too many"
     """about: the item id of what it names."""
     FIELDS_DIFFER = "the compared fields differ"
+    SUM_DIFFERS = "its parts add up to another sum"
     OTHER_MONEY_THAN_PAIRED = "it is not what was paired with its event: its money is another"
     ORIGIN_STILL_OPEN = "its event is in a producer transaction that is still open"
     WITHIN_GRACE = "within the partner's grace"

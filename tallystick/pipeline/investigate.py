@@ -36,6 +36,7 @@ from tallystick.matching.evidence import (
     UnreadableRecord,
 )
 from tallystick.matching.grace import grace_in_force
+from tallystick.matching.group_sums import pair_group
 from tallystick.matching.grouping import (
     group_by_key,
     group_by_transaction,
@@ -194,7 +195,8 @@ def group(scanned: ScannedCut) -> GroupedItems:
     """Group new and carried items by key and by business transaction, and say which of them take another one back."""
     contract, cut, past, scan = scanned.contract, scanned.cut, scanned.past, scanned.scan
     rows = _tell_rows_apart(scanned.engine, scanned.sides, cut, past, scan, scanned.stored_look_ups)
-    groups = group_by_key(rows.copies, rows.items, ignore_case=contract.currency_case == "ignored")
+    ignore_case = contract.currency_case == "ignored"
+    groups = group_by_key(rows.copies, rows.items, ignore_case=ignore_case, parts=contract.parts_side)
     surplus_items = {item.item_id: item for item in (*past.carried, *past.surplus_items) if may_be_taken_back(item)}
     asked = possible_reversals(groups, surplus_items.values())
     heads = KeptHeads(of=scan.heads, fetch_one=scanned.sides.fetcher(fetch_bytes=1))
@@ -296,23 +298,17 @@ def pair(dated: DatedItems) -> PairedItems:
     contract, look_ups = scanned.contract, located.look_ups
     surplus_rows = _surplus_rows(scanned.engine, scanned.cut, look_ups) if contract.ledger.by_xmin else frozenset[str]()
     hits, around = located.believed.lookup_hits, look_ups.cluster_state
-    outcomes = tuple(
-        pair_key(
-            case
-            if not surplus_rows and case.match_key not in hits
-            else replace(
-                case,
-                lookup_hits=without_compacted(hits.get(case.match_key, ()), around),
-                surplus_rows=surplus_rows,
-            ),
-            direction=contract.direction,
-            deadlines=dated.deadlines,
-            legs=contract.legs,
-            rows_keep_sign=contract.rows_keep_sign,
-            columns=contract.event.compared,
+    cases = (
+        case
+        if not surplus_rows and case.match_key not in hits
+        else replace(
+            case,
+            lookup_hits=without_compacted(hits.get(case.match_key, ()), around),
+            surplus_rows=surplus_rows,
         )
         for case in located.groups
     )
+    outcomes = tuple(_paired(case, contract, dated.deadlines) for case in cases)
     legs = tuple(
         replace(case, lookup_hits=look_ups.by_transaction.get(case.transaction_key, {}))
         for case in with_legs_read_before(
@@ -320,6 +316,19 @@ def pair(dated: DatedItems) -> PairedItems:
         )
     )
     return PairedItems(dated=dated, outcomes=outcomes, legs=legs)
+
+
+def _paired(case: MatchGroup, contract: Contract, deadlines: Deadlines) -> MatchResult:
+    if case.parts is not None:
+        return pair_group(case, direction=contract.direction, deadlines=deadlines)
+    return pair_key(
+        case,
+        direction=contract.direction,
+        deadlines=deadlines,
+        legs=contract.legs,
+        rows_keep_sign=contract.rows_keep_sign,
+        columns=contract.event.compared,
+    )
 
 
 def attribute(paired: PairedItems) -> tuple[Evidence, LookUps]:

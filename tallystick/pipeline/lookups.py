@@ -282,6 +282,7 @@ def _topic_keys(asked: Questions, in_ledger: _Hits, cut: Cut, past: RunHistory, 
             now_utc=cut.now_utc,
             new_copies_due_utc=asked.new_copies_due_utc,
         )
+        or (case.parts is not None and len(case.copies) > 1)  # a part of it may stand elsewhere
         or _may_be_repeated(case, cut, past)
         or _may_repeat_one_of_before(case, in_ledger.get(case.match_key, ()), past)
     }

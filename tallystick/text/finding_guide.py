@@ -107,6 +107,11 @@ BREAK_TEXTS: Mapping[BreakClass, ClassText] = {
         means="Event and row pair by key and say the same money, and differ in a column that the contract compares.",
         check_first="See which column differs: the same one in all breaks is a change of one service.",
     ),
+    BreakClass.GROUP_SUM_MISMATCH: ClassText(
+        title="Group sum mismatch",
+        means="Many to one: all parts that there are add up to another sum than the one copy of the other side says.",
+        check_first="See what is missing or too much: is it the amount of one part that was lost or written twice?",
+    ),
     BreakClass.TORN_TRANSACTION: ClassText(
         title="Torn transaction",
         means="Some legs of one business transaction are committed, and another never was.",

@@ -15,6 +15,7 @@ REASON_TEXTS: Mapping[ReasonCode, str] = {
         "it takes back {about}, which is no {row} of its leg and money that a run judged one too many"
     ),
     ReasonCode.FIELDS_DIFFER: "the compared fields differ",
+    ReasonCode.SUM_DIFFERS: "its parts add up to another sum",
     ReasonCode.OTHER_MONEY_THAN_PAIRED: "it is not what was paired with its event: its money is another",
     ReasonCode.ORIGIN_STILL_OPEN: "its event is in a producer transaction that is still open",
     ReasonCode.WITHIN_GRACE: "within the partner's grace",

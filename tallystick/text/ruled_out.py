@@ -119,6 +119,11 @@ RULED_OUT: Mapping[BreakClass, tuple[str, ...]] = {
         "It is no way of writing: values are compared by the kind and the tolerance that the contract declares.",
         "It is no mix-up of two items: event and row pair by their key, one with one, and agree in their money.",
     ),
+    BreakClass.GROUP_SUM_MISMATCH: (
+        "It is not late: the deadline of the whole had passed, and no part of the key lies beyond the cut.",
+        "It is no rounding: amounts are added up as whole minor units, of one currency.",
+        _NOT_EXPIRED,
+    ),
     BreakClass.TORN_TRANSACTION: (
         _NOT_LATE,
         _NOT_HELD_TOPIC,

@@ -47,7 +47,14 @@ _LOST = frozenset(
         BreakClass.TORN_BY_PROTOCOL,
     }
 )
-_CHANGED = frozenset({BreakClass.AMOUNT_MISMATCH, BreakClass.CURRENCY_MISMATCH, BreakClass.COLUMN_MISMATCH})
+_CHANGED = frozenset(
+    {
+        BreakClass.AMOUNT_MISMATCH,
+        BreakClass.CURRENCY_MISMATCH,
+        BreakClass.COLUMN_MISMATCH,
+        BreakClass.GROUP_SUM_MISMATCH,
+    }
+)
 _WITHOUT_ORIGIN = frozenset(
     {
         BreakClass.PHANTOM_IN_TOPIC,

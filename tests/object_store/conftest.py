@@ -1,4 +1,4 @@
-"""Places in a real server of S3's interface, each test's own, and the books of tests/stack."""
+"""Places in a real server of S3's interface, each test's own."""
 
 import json
 import uuid
@@ -7,11 +7,9 @@ import pytest
 
 from lab.servers.object_store import ObjectStoreServer
 from tallystick.host.artifacts import ObjectPlace, artifacts_place
-from tests.stack.conftest import stack, store_template
-from tests.stack.live import new_books, spark
 from tests.unit.conftest import broken_run, contract, matched_run
 
-__all__ = ["broken_run", "contract", "matched_run", "new_books", "spark", "stack", "store_template"]  # fixtures
+__all__ = ["broken_run", "contract", "matched_run"]  # fixtures
 
 
 @pytest.fixture

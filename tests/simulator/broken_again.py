@@ -131,8 +131,8 @@ BROKEN: tuple[Broken, ...] = (
             ),
             Edit(
                 "tallystick/matching/pairing.py",
-                "    if row.side is not ItemSide.LEDGER:\n        return None\n    events",
-                "    if row.side is not ItemSide.TOPIC:\n        return None\n    events",
+                "    if row.side is not ItemSide.LEDGER or case.parts is",
+                "    if row.side is not ItemSide.TOPIC or case.parts is",
             ),
         ),
     ),

@@ -280,10 +280,12 @@ def test_a_swap_of_two_amounts_is_seen(spark: SparkSession) -> None:
         ({"has_sequence": True}, False),
         ({"ignore_case": True}, False),
         ({"has_inputs": True}, False),
+        ({"adds_up": True}, False),
     ],
 )
 def test_it_is_taken_where_it_answers_the_same(asked: dict[str, bool], taken: bool) -> None:
-    assert supports_hash_match(**{"has_sequence": False, "ignore_case": False, "has_inputs": False, **asked}) is taken
+    nothing = dict.fromkeys(("has_sequence", "ignore_case", "has_inputs", "adds_up"), False)
+    assert supports_hash_match(**nothing | asked) is taken
 
 
 @pytest.mark.parametrize(

@@ -32,12 +32,13 @@ from tallystick.model.verdict import Verdict
 from tallystick.store.engine import connect_store, migrate, open_store
 from tallystick.store.runs.cut_store import claim_attempt, save_cut
 from tallystick.store.runs.run_store import commit_run
+from tests.object_store.conftest import place, settings
 from tests.run_results import run_figures, run_result
 
 from .live import new_books, spark, warm_spark
 from .store_owner import as_owner
 
-__all__ = ["new_books", "spark", "warm_spark"]  # fixtures
+__all__ = ["new_books", "place", "settings", "spark", "warm_spark"]  # fixtures
 
 _TEMPLATE = "store_template"
 

@@ -15,6 +15,7 @@ from tallystick.kafka_cluster.state import CursorPosition
 from tallystick.kafka_log.log_walk import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.matching.evidence import EarlierRun, Evidence, LookedUp, ScanOddities, SideTotals
+from tallystick.matching.group_sums import pair_group
 from tallystick.matching.grouping import group_by_key
 from tallystick.matching.match_case import Deadlines, Entry, LookupHit, MatchGroup, RecordLocation
 from tallystick.matching.pairing import pair_key
@@ -297,7 +298,8 @@ def evidence_of(
 ) -> Evidence:
     """The evidence of one run whose exceptional copies are these; the hits are true of each of their keys."""
     contract, cut, deadlines = contract_of(direction), cut or cut_of(), deadlines or deadlines_of()
-    cases = (replace(case, lookup_hits=tuple(lookup_hits)) for case in group_by_key(copies, carried))
+    grouped = group_by_key(copies, carried, parts=changes.get("contract", contract).parts_side)
+    cases = (replace(case, lookup_hits=tuple(lookup_hits)) for case in grouped)
     plain = Evidence(
         contract=contract,
         cut=cut,
@@ -306,7 +308,9 @@ def evidence_of(
         totals=SideTotals(topic_rows=9, ledger_rows=9),
         looked_up=LookedUp(older_rows=40),
         outcomes=tuple(
-            pair_key(
+            pair_group(case, direction=direction, deadlines=deadlines)
+            if case.parts
+            else pair_key(
                 case,
                 direction=direction,
                 deadlines=deadlines,

@@ -54,6 +54,23 @@ def compared_figures() -> tuple[Column, ...]:
     )
 
 
+def summed_figures() -> tuple[Column, ...]:
+    """Return the figures that the aggregation keeps where parts add up to a whole. A sum of longs may be none."""
+    amount = F.col("amount_minor").cast("decimal(38,0)")
+    return (
+        F.min("currency_hash").alias("least_currency"),
+        F.max("currency_hash").alias("greatest_currency"),
+        F.sum(F.when(F.col("in_topic"), amount)).alias("topic_amount"),
+        F.sum(F.when(~F.col("in_topic"), amount)).alias("ledger_amount"),
+    )
+
+
+def add_up() -> Column:
+    """Return whether events and rows of a key are of one currency and have one sum, by these figures."""
+    same_currency = F.col("least_currency") == F.col("greatest_currency")
+    return same_currency & (F.col("topic_amount") == F.col("ledger_amount"))
+
+
 def are_equal() -> Column:
     """Return whether the one event and the one row of a key are equal, by these figures."""
     same_texts = (F.col("difference") == 0) & (F.col("text_difference") == 0)

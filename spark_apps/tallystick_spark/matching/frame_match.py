@@ -1,7 +1,8 @@
 """Pair both sides of one cut as multisets: count what agrees, collect only what does not.
 
 A key is simple when the cut holds one event and one row of it, their compared fields are equal, the event lies on its
-leg's topic, and it is no key to include. All copies of every other key are collected.
+leg's topic, and it is no key to include. Of many to one, when the cut holds one whole of it, and parts that add up to
+that. All copies of every other key are collected.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -29,11 +30,13 @@ from tallystick.model.findings import total_money
 from tallystick.model.open_item import ItemSide
 from tallystick_spark.matching.content_digest import content_digest
 from tallystick_spark.matching.equality_forms import (
+    add_up,
     are_equal,
     compared_columns,
     compared_figures,
     has_text,
     in_capitals,
+    summed_figures,
 )
 from tallystick_spark.matching.keyed_hash import new_secret
 from tallystick_spark.matching.lag_meter import LagMeter
@@ -69,20 +72,21 @@ def scan_slices(
     possible_ms: tuple[int, int] | None = None,
     lag_of: Direction | None = None,
     inputs: DataFrame | None = None,
+    parts: ItemSide | None = None,
 ) -> SliceScan:
     """Scan both sides once, each as `beside_planted` makes it: what is planted is compared with what is planted only.
 
     keys_to_include: keys that open items or older rows know; all their copies are collected. ignore_case: of
     currencies. possible_ms: first and last timestamp that the window can hold; None does not ask. lag_of: which side
     partners wait for; None does not measure how long. inputs: the parsed events that the ledger's rows are, where a
-    topic plays its part.
+    topic plays its part. parts: the side whose copies add up to the one of the other; not with lag_of.
     """
     if ignore_case:
         topic, ledger = in_capitals(topic), in_capitals(ledger)
     lag = LagMeter(tuple(sorted(legs.values())), lag_of) if lag_of else None
     topic, ledger = topic.persist(StorageLevel.MEMORY_AND_DISK), ledger.persist(StorageLevel.MEMORY_AND_DISK)
     readable = topic.where("readable")
-    paired = pair_by_key(readable, ledger, lag=lag, secret=new_secret())
+    paired = pair_by_key(readable, ledger, lag=lag, secret=new_secret(), parts=parts)
     keys = exceptional_keys(paired.persist() if lag else paired, keys_to_include)
     if len(legs) > 1:
         keys = keys.unionByName(misrouted_keys(readable, legs)).distinct()
@@ -144,8 +148,15 @@ def _apart(rows: Iterable[Row], copy_of: Callable[[Row], Entry]) -> tuple[tuple[
     return read, planted
 
 
-def pair_by_key(topic: DataFrame, ledger: DataFrame, *, secret: str, lag: LagMeter | None = None) -> DataFrame:
-    """Return keys that are not one event and one equal row. Shape: planted, match_key; with `lag` also what it counts.
+def pair_by_key(
+    topic: DataFrame,
+    ledger: DataFrame,
+    *,
+    secret: str,
+    lag: LagMeter | None = None,
+    parts: ItemSide | None = None,
+) -> DataFrame:
+    """Return keys that are not simple. Shape: planted, match_key; with `lag` also what it counts.
 
     One shuffle over both sides; the compared fields travel as longs, so that the aggregation stays a hash one. secret:
     what currencies are hashed with, as `keyed_hash.new_secret` makes it.
@@ -159,11 +170,13 @@ def pair_by_key(topic: DataFrame, ledger: DataFrame, *, secret: str, lag: LagMet
         .agg(
             F.count_if("in_topic").alias("topic_copies"),
             F.count_if(~F.col("in_topic")).alias("ledger_copies"),
-            *compared_figures(),
+            *(summed_figures() if parts else compared_figures()),
             *(lag.figures() if lag else ()),
         )
     )
-    simple = (F.col("topic_copies") == 1) & (F.col("ledger_copies") == 1) & are_equal()
+    events_fit = F.col("topic_copies") >= 1 if parts is ItemSide.TOPIC else F.col("topic_copies") == 1
+    rows_fit = F.col("ledger_copies") >= 1 if parts is ItemSide.LEDGER else F.col("ledger_copies") == 1
+    simple = events_fit & rows_fit & (add_up() if parts else are_equal())
     simple = F.coalesce(simple, F.lit(False))
     return lag.fold(counted, simple) if lag else counted.where(~simple).select(*_KEY)
 

@@ -240,9 +240,9 @@ def _of_keys(rows: Sequence[Row], key_hashes: Numbers, secret: str) -> list[Row]
     return list(compress(rows, np.isin(keyed_hashes((row["match_key"] for row in rows), secret), key_hashes)))
 
 
-def supports_hash_match(*, has_sequence: bool, ignore_case: bool, has_inputs: bool) -> bool:
+def supports_hash_match(*, has_sequence: bool, ignore_case: bool, has_inputs: bool, adds_up: bool) -> bool:
     """Return whether the quick way answers as the full one does."""
-    return not (has_sequence or ignore_case or has_inputs)
+    return not (has_sequence or ignore_case or has_inputs or adds_up)
 
 
 def scan_by_hash(

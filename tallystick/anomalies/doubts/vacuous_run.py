@@ -20,7 +20,7 @@ def vacuous_run(
     topic, ledger = totals.topic_rows, totals.ledger_rows
     if topic and ledger:
         return
-    if (topic or ledger) and any(outcome.matched for outcome in outcomes):
+    if (topic or ledger) and any(outcome.agreeing for outcome in outcomes):
         return
     if not topic and not ledger and contract.empty == "allowed" and census:
         return

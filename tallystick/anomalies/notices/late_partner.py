@@ -16,7 +16,8 @@ from tallystick.model.open_item import ItemState
 
 def late_partner(cut: Cut, outcomes: tuple[MatchResult, ...]) -> Iterator[NoticeFound]:
     """Yield one notice per run. lateness: seconds from the deadline to the end of this window, at most."""
-    late = [copy for outcome in outcomes for pair in outcome.matched for copy in pair if was_alone(copy)]
+    agreeing = (copy for outcome in outcomes for pair in outcome.agreeing for copy in pair)
+    late = {copy.item_id: copy for copy in agreeing if was_alone(copy)}.values()
     if late:
         first_due = min(copy.carried.due_utc for copy in late if copy.carried)
         lateness = int((cut.marked_at_utc - first_due).total_seconds())

@@ -16,6 +16,7 @@ _PROVEN = (
     MatchStatus.ORIGIN_OPEN,
     MatchStatus.EXTRA,
     MatchStatus.UNEQUAL,
+    MatchStatus.SUM_DIFFERS,
     MatchStatus.MISROUTED,
 )
 
@@ -66,8 +67,9 @@ def _effect(residue: UnmatchedItem) -> Money:
 
 
 def _changes(residue: UnmatchedItem) -> Iterator[tuple[str, int]]:
-    """Yield currency and signed amount of an error's copy, and of its partner."""
-    for copy in (residue.copy, residue.partner):
+    """Yield currency and signed amount of an error's copy, and of its partner or its group."""
+    group = residue.group
+    for copy in (group.whole, *group.parts) if group else (residue.copy, residue.partner):
         if copy is not None:
             yield copy.currency, _signed(copy)
 

@@ -19,7 +19,7 @@ def paired_across_windows(cut: Cut, outcomes: tuple[MatchResult, ...]) -> Iterat
     across = sum(
         _first_seen(cut, topic) != _first_seen(cut, ledger) and not (was_alone(topic) or was_alone(ledger))
         for outcome in outcomes
-        for topic, ledger in outcome.matched
+        for topic, ledger in outcome.agreeing
     )
     if across:
         yield NoticeFound(

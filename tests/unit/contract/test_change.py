@@ -216,6 +216,7 @@ CASES = [
     ),
     ("currency_case", PLAIN, contract_of(currency_case="ignored"), ANEW),
     ("currency_case", contract_of(currency_case="ignored"), PLAIN, REFUSED),
+    ("match.many_to_one", PLAIN, contract_of(match={"many_to_one": "events"}), REFUSED),
     ("timestamp_tolerance_seconds", PLAIN, contract_of(timestamp_tolerance_seconds=60), KEPT),
     ("partner_grace_seconds", PLAIN, contract_of(partner_grace_seconds=61), ANEW),
     ("partner_grace_cap_seconds", PLAIN, contract_of(partner_grace_cap_seconds=90), ANEW),

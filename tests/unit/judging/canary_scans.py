@@ -52,7 +52,7 @@ def all_copies(contract: Contract) -> list[Entry]:
 def good_scan(contract: Contract) -> CanaryScan:
     """What a scan that works brings home."""
     copies = all_copies(contract)
-    simple = {f"{CANARY}equal", f"{CANARY}torn", *(f"{CANARY}equal-{leg}" for leg in contract.legs)}
+    simple = {f"{CANARY}equal", f"{CANARY}parts", f"{CANARY}torn", *(f"{CANARY}equal-{leg}" for leg in contract.legs)}
     torn = [copy for copy in copies if copy.side is ItemSide.TOPIC and copy.transaction_key == f"{CANARY}torn"]
     return CanaryScan(
         copies=tuple(copy for copy in copies if copy.match_key not in simple),

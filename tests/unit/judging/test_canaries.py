@@ -32,8 +32,15 @@ from tests.unit.judging.canary_scans import all_copies, good_scan, missed
 LEGS = {"payout": TOPIC, "fee": "billing.fees"}
 CONTRACTS = pytest.mark.parametrize(
     "contract",
-    [contract_of(L2T), contract_of(T2L), contract_of(T2L, legs=LEGS), contract_of(T2T)],
-    ids=["ledger_to_topic", "topic_to_ledger", "two legs", "topic_to_topic"],
+    [
+        contract_of(L2T),
+        contract_of(T2L),
+        contract_of(T2L, legs=LEGS),
+        contract_of(T2T),
+        contract_of(T2L, match={"many_to_one": "events"}),
+        contract_of(L2T, match={"many_to_one": "rows"}),
+    ],
+    ids=["ledger_to_topic", "topic_to_ledger", "two legs", "topic_to_topic", "events to a row", "rows to an event"],
 )
 
 

@@ -26,6 +26,7 @@ STORED: dict[tuple[ReasonCode, ReasonSide | None], str] = {
         "it takes back NAME, which is no input of its leg and money that a run judged one too many"
     ),
     (C.FIELDS_DIFFER, None): "the compared fields differ",
+    (C.SUM_DIFFERS, None): "its parts add up to another sum",
     (C.OTHER_MONEY_THAN_PAIRED, None): "it is not what was paired with its event: its money is another",
     (C.ORIGIN_STILL_OPEN, None): "its event is in a producer transaction that is still open",
     (C.WITHIN_GRACE, None): "within the partner's grace",

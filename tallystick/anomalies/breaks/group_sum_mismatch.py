@@ -1,0 +1,54 @@
+"""X1, many to one: the parts that are there add up to another sum than their whole says.
+
+One break tells of the group: which copy is the whole, which are its parts, and what is missing or too much. Amounts
+are added up as integers in minor units, of one currency; with a part of another currency, or without an amount, there
+is no sum.
+"""
+
+from collections.abc import Iterator
+
+from tallystick.anomalies.breaks.make_break import NAMED_OF_A_SIDE_MAX, break_of
+from tallystick.contract.contract import Contract
+from tallystick.contract.equality import LONG_MAX
+from tallystick.matching.evidence import UnmatchedItems
+from tallystick.matching.match_case import Entry, MatchStatus, WholeAndParts
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.findings import Break
+from tallystick.model.open_item import ItemSide
+
+
+def group_sum_mismatch(contract: Contract, unmatched: UnmatchedItems) -> Iterator[Break]:
+    """Yield a break for each group. At stake: the difference, as far as a bigint holds it; without a sum, the whole."""
+    for side in (ItemSide.TOPIC, ItemSide.LEDGER):
+        for residue in unmatched.of(MatchStatus.SUM_DIFFERS, side):
+            assert residue.group is not None
+            whole, sum_minor = residue.group.whole, residue.group.sum_minor
+            missing_minor = None if sum_minor is None else whole.amount_minor - sum_minor
+            yield break_of(
+                contract,
+                residue,
+                BreakClass.GROUP_SUM_MISMATCH,
+                _story(residue.group, missing_minor),
+                amount_minor=whole.amount_minor if missing_minor is None else min(abs(missing_minor), LONG_MAX),
+                evidence={
+                    "whole": _said(whole),
+                    "parts": [_said(part) for part in residue.group.parts[:NAMED_OF_A_SIDE_MAX]],
+                    "parts_count": len(residue.group.parts),
+                    "sum_minor": sum_minor,
+                    "missing_minor": missing_minor,
+                },
+            )
+
+
+def _story(group: WholeAndParts, missing_minor: int | None) -> str:
+    whole, count = group.whole, len(group.parts)
+    parts = "its 1 part is" if count == 1 else f"its {count:,} parts are"
+    says = f"{whole.item_id} says {whole.amount_minor} {whole.currency}".rstrip()
+    if missing_minor is None:
+        return f"{says}, and {parts} not all of that currency: there is no sum."
+    wrong = f"{missing_minor} missing" if missing_minor > 0 else f"{-missing_minor} too much"
+    return f"{says}, and {parts} {group.sum_minor} together: {wrong} (minor units)."
+
+
+def _said(copy: Entry) -> dict[str, object]:
+    return {"at": copy.item_id, "amount_minor": copy.amount_minor, "currency": copy.currency}
