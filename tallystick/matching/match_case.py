@@ -166,8 +166,8 @@ class WholeAndParts:
 
     @property
     def sum_minor(self) -> int | None:
-        """Return what the parts add up to; None where one of them is not of the whole's currency, or has no amount."""
-        if any(part.currency != self.whole.currency or not part.currency for part in self.parts):
+        """Return what the parts add up to; None where one is not of the whole's currency, as a row without amount."""
+        if any(part.currency != self.whole.currency for part in self.parts):
             return None
         return sum(part.amount_minor for part in self.parts)
 

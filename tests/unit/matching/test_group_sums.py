@@ -176,6 +176,11 @@ def test_a_second_whole_is_one_too_many_and_takes_no_parts(direction: Direction)
     assert set(fates(again)) == {("ledger:2", MatchStatus.EXTRA), (AT6, MatchStatus.EXTRA), (AT4, MatchStatus.EXTRA)}
 
 
+def test_a_second_whole_that_was_judged_is_not_told_again() -> None:
+    result = judged(E6, E4, waited(row(1)), broken(row(2)))
+    assert (len(result.added_up), result.residues) == (1, ())
+
+
 def test_of_several_wholes_that_waited_the_one_that_the_parts_add_up_to_is_theirs() -> None:
     result = judged(E6, E4, waited(row(1, amount_minor=999)), waited(row(2)))
     assert [group.whole.item_id for group in result.added_up] == ["ledger:2"]
