@@ -5,7 +5,11 @@ and the parts' sum is the whole's amount, to the last minor unit; then all of th
 
 Until then they wait: parts without a whole each to their own deadline, as any copy alone does; a whole whose parts add
 up to another sum, to the deadline of the whole, and as long as a part may stand where this cut may not read. After it
-the group is one break, and stays ready for a part that is late. What comes once the group was closed is one too many.
+the group is a break, and stays ready for a part that is late. What comes once the group was closed is one too many.
+
+Where a copy of the key was read by an earlier cut and is no open item, or stands where nobody has read it, the group is
+not only what is here: it is undecidable, also where the sum is met. Only whole and parts that earlier cuts have read,
+and no others, are a closed group.
 
 No part is known to repeat another: two of one amount are two. A part that was written twice makes the sum too large.
 """
@@ -22,6 +26,7 @@ from tallystick.matching.match_case import (
 )
 from tallystick.matching.pairing import (
     is_judged,
+    is_of_a_row_beyond_the_cut,
     judge_absence,
     judge_follower,
     judge_origin,
@@ -30,7 +35,7 @@ from tallystick.matching.pairing import (
     pair_key,
 )
 from tallystick.model.direction import Direction
-from tallystick.model.item_reason import ReasonCode, reason_of
+from tallystick.model.item_reason import Reason, ReasonCode, ReasonSide, reason_of
 from tallystick.model.open_item import ItemSide
 
 
@@ -45,69 +50,87 @@ def pair_group(case: MatchGroup, *, direction: Direction, deadlines: Deadlines) 
     if not case.match_key or not parts:
         return pair_key(case, direction=direction, deadlines=deadlines)
     origin, wholes = origin_side(direction), case.side(other_side(case.parts))
-    was_closed = RecordLocation.EARLIER_SLICE in case.places(other_side(case.parts), without=case.surplus_rows)
-    groups = [WholeAndParts(whole=whole, parts=parts) for whole in _awaiting(wholes, was_closed=was_closed)]
-    group = next((one for one in groups if one.adds_up), groups[0] if groups else None)
-    residues = [
-        residue
-        for whole in wholes
-        if (group is None or whole is not group.whole) and not is_judged(whole)
-        for residue in _judge_surplus(case, whole, origin, wholes, deadlines)
-    ]
-    if group is None:
-        for part in parts:
-            residues += _judge_part(case, part, origin, deadlines, was_closed=was_closed)
-    elif not group.adds_up:
-        residues += _judge_sum(case, group, deadlines)
-    added_up = (group,) if group is not None and group.adds_up else ()
-    return MatchResult(case=case, matched=(), residues=tuple(residues), added_up=added_up)
+    if _was_closed(case):
+        late = [copy for copy in (*wholes, *parts) if not is_judged(copy)]
+        residues = [one for copy in late for one in _judge_surplus(case, copy, origin, deadlines)]
+        return MatchResult(case=case, matched=(), residues=tuple(residues))
+    groups = [WholeAndParts(whole=whole, parts=parts) for whole in wholes if _is_pairable(whole)]
+    if not groups:
+        residues = [one for part in parts for one in _judge_part(case, part, origin, deadlines)]
+        return MatchResult(case=case, matched=(), residues=tuple(residues))
+    group = next((one for one in groups if one.adds_up), groups[0])
+    others = [whole for whole in wholes if whole is not group.whole and not is_judged(whole)]
+    surplus = [one for whole in others for one in _judge_surplus(case, whole, origin, deadlines, first=group.whole)]
+    if group.adds_up and not _read_elsewhere(case):
+        return MatchResult(case=case, matched=(), residues=tuple(surplus), added_up=(group,))
+    unjudged = [copy for copy in (group.whole, *group.parts) if not is_judged(copy)]
+    fate, reason = _judge_sum(case, group, deadlines)
+    if fate is MatchStatus.SUM_DIFFERS:
+        told = [
+            UnmatchedItem(copy=copy, fate=fate, reason=reason, lookup_hits=case.lookup_hits, group=group)
+            for copy in unjudged[:1]
+        ]
+        return MatchResult(case=case, matched=(), residues=(*told, *surplus))
+    waiting = [*unjudged, *others]  # which of several wholes is the right one is known once the sum is
+    residues = [UnmatchedItem(copy=copy, fate=fate, reason=reason, lookup_hits=case.lookup_hits) for copy in waiting]
+    return MatchResult(case=case, matched=(), residues=tuple(residues))
 
 
 def _is_pairable(copy: Entry) -> bool:
     return copy.carried is None or copy.carried.pairable
 
 
-def _awaiting(wholes: tuple[Entry, ...], *, was_closed: bool) -> list[Entry]:
-    """Return the wholes that parts may belong to: those that waited, else the first, if no earlier cut closed one."""
-    carried = [whole for whole in wholes if whole.carried is not None]
-    if carried or was_closed:
-        return [whole for whole in carried if _is_pairable(whole)]
-    return list(wholes[:1])
+def _was_closed(case: MatchGroup) -> bool:
+    """Return whether an earlier cut closed a group of the key: it has read its whole and its parts, and no copy stands
+    where nobody has.
+    """
+    places = [case.places(side, without=case.surplus_rows) for side in (ItemSide.TOPIC, ItemSide.LEDGER)]
+    closed = all(RecordLocation.EARLIER_SLICE in there for there in places)
+    return closed and not any(there & {RecordLocation.BEFORE_BASELINE, RecordLocation.UNREAD} for there in places)
+
+
+def _read_elsewhere(case: MatchGroup) -> Reason | None:
+    """Return why what is here is not the whole group: a copy that no item holds, read by an earlier cut or by none."""
+    for side in (ItemSide.TOPIC, ItemSide.LEDGER):
+        there = case.places(side, without=case.surplus_rows)
+        if RecordLocation.BEFORE_BASELINE in there:
+            return reason_of(ReasonCode.BEFORE_BASELINE, there=ReasonSide(side.value))
+        if there & {RecordLocation.EARLIER_SLICE, RecordLocation.UNREAD}:
+            return reason_of(ReasonCode.PARTNER_UNREAD, there=ReasonSide(side.value))
+    return None
 
 
 def _judge_surplus(
-    case: MatchGroup, whole: Entry, origin: ItemSide, wholes: tuple[Entry, ...], deadlines: Deadlines
+    case: MatchGroup, copy: Entry, origin: ItemSide, deadlines: Deadlines, *, first: Entry | None = None
 ) -> list[UnmatchedItem]:
-    if whole.side is origin:
-        return judge_origin(case, whole, None, True, wholes, deadlines)
-    return [judge_follower(case, whole, True, wholes[0], deadlines)]
+    """Judge what is one too many. first: the one of its side that is not; None: that one is an earlier cut's.
+
+    A row that may have been written anew may be a part of a closed group.
+    """
+    if copy.side is case.parts and copy.side is ItemSide.LEDGER and deadlines.rows_may_be_older:
+        return _judge_part(case, copy, origin, deadlines)
+    siblings = (copy,) if first is None else (first, copy)
+    if copy.side is origin:
+        return judge_origin(case, copy, None, True, siblings, deadlines)
+    return [judge_follower(case, copy, True, siblings[0], deadlines)]
 
 
-def _judge_part(
-    case: MatchGroup, part: Entry, origin: ItemSide, deadlines: Deadlines, *, was_closed: bool
-) -> list[UnmatchedItem]:
-    """Judge a part whose whole is not here. A row that may have been written anew may be one of a closed group."""
+def _judge_part(case: MatchGroup, part: Entry, origin: ItemSide, deadlines: Deadlines) -> list[UnmatchedItem]:
+    """Judge a part whose whole is not here, as any copy alone."""
     if is_judged(part):
         return []
-    may_be_older = part.side is ItemSide.LEDGER and deadlines.rows_may_be_older
-    is_surplus = part.carried is None and was_closed and not may_be_older
     if part.side is origin:
-        return judge_origin(case, part, None, is_surplus, (part,), deadlines)
-    return [judge_follower(case, part, is_surplus, part, deadlines)]
+        return judge_origin(case, part, None, False, (part,), deadlines)
+    return [judge_follower(case, part, False, part, deadlines)]
 
 
-def _judge_sum(case: MatchGroup, group: WholeAndParts, deadlines: Deadlines) -> list[UnmatchedItem]:
-    """Judge what does not add up, by whether another part may be there still. One break tells of the whole group."""
-    copies = [copy for copy in (group.whole, *group.parts) if not is_judged(copy)]
-    if not copies:
-        return []
-    side = group.parts[0].side
-    if RecordLocation.EARLIER_SLICE in case.places(side):  # a part that no item holds: what became of it is not known
-        fate, reason = MatchStatus.UNDECIDABLE, reason_of(ReasonCode.PARTNER_UNREAD)
-    else:
-        absent = judge_absence(case, group.whole, MatchStatus.SUM_DIFFERS, deadlines)
-        fate, reason = absent.fate, absent.reason
-    if fate is not MatchStatus.SUM_DIFFERS:
-        return [UnmatchedItem(copy=copy, fate=fate, reason=reason, lookup_hits=case.lookup_hits) for copy in copies]
-    differs = reason_of(ReasonCode.SUM_DIFFERS)
-    return [UnmatchedItem(copy=copies[0], fate=fate, reason=differs, lookup_hits=case.lookup_hits, group=group)]
+def _judge_sum(case: MatchGroup, group: WholeAndParts, deadlines: Deadlines) -> tuple[MatchStatus, Reason]:
+    """Judge a group that is not closed, by whether another part may be there still, or another version of a row."""
+    if elsewhere := _read_elsewhere(case):
+        return MatchStatus.UNDECIDABLE, elsewhere
+    if is_of_a_row_beyond_the_cut(case, group.whole, *group.parts):
+        return MatchStatus.WAITING, reason_of(ReasonCode.BEYOND_CUT, there=ReasonSide.LEDGER)
+    absent = judge_absence(case, group.whole, MatchStatus.SUM_DIFFERS, deadlines)
+    if absent.fate is MatchStatus.SUM_DIFFERS:
+        return absent.fate, reason_of(ReasonCode.SUM_DIFFERS)
+    return absent.fate, absent.reason

@@ -408,7 +408,7 @@ def judge_origin(
     if partner is not None:
         if is_equal:
             return []
-        if _is_of_a_row_beyond_the_cut(case, copy, partner):
+        if is_of_a_row_beyond_the_cut(case, copy, partner):
             return _await_the_row(copy if copy.side is ItemSide.TOPIC else partner, deadlines)
         differ = reason_of(ReasonCode.FIELDS_DIFFER)
         return [UnmatchedItem(copy=copy, fate=MatchStatus.UNEQUAL, reason=differ, partner=partner)]
@@ -421,15 +421,18 @@ def judge_origin(
 
 
 def _repeats_one_before_the_baseline(case: MatchGroup, event: Entry) -> bool:
-    """Return whether an event that waited, while nobody asked the log, has an older one: its follower is that one's."""
+    """Return whether an event that waited, while nobody asked the log, has an older one: its follower is that one's.
+    Of parts it may be another one.
+    """
     return (
         event.side is ItemSide.TOPIC
+        and event.side is not case.parts
         and event.carried is not None
         and RecordLocation.BEFORE_BASELINE in case.places(ItemSide.TOPIC)
     )
 
 
-def _is_of_a_row_beyond_the_cut(case: MatchGroup, *pair: Entry) -> bool:
+def is_of_a_row_beyond_the_cut(case: MatchGroup, *pair: Entry) -> bool:
     """Return whether the pair's row is an earlier cut's, and has been written anew since where this cut may not read:
     it says something else by now, and the event may have come behind that.
     """
@@ -570,10 +573,9 @@ def _may_be_older(row: Entry, deadlines: Deadlines) -> bool:
 
 def _event_of_other_money(case: MatchGroup, row: Entry) -> Entry | None:
     """Return the event that an earlier cut paired, if its money differs from the row that was written anew or replaced
-    its own; of a group, the first of the events, with their sum. None where they are equal, where one cannot be read,
-    and of a row that is one part of several.
+    its own. None where they are equal, where one cannot be read, and where not one event has one row.
     """
-    if row.side is not ItemSide.LEDGER or case.parts is ItemSide.LEDGER:
+    if row.side is not ItemSide.LEDGER or case.parts is not None:
         return None
     events = [
         seen for seen in case.lookup_hits if seen.side is ItemSide.TOPIC and seen.place is RecordLocation.EARLIER_SLICE
@@ -581,8 +583,6 @@ def _event_of_other_money(case: MatchGroup, row: Entry) -> Entry | None:
     if any("amount_minor" not in seen.detail for seen in events):
         return None
     said = [(int(seen.detail["amount_minor"]), str(seen.detail["currency"])) for seen in events]
-    if case.parts is ItemSide.TOPIC and len({currency for _, currency in said}) == 1:
-        said = [(sum(amount_minor for amount_minor, _ in said), said[0][1])]
     own = compared(row.amount_minor, row.currency, ignore_case=True)
     if any(compared(amount_minor, currency, ignore_case=True) == own for amount_minor, currency in said):
         return None

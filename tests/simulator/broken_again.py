@@ -131,8 +131,8 @@ BROKEN: tuple[Broken, ...] = (
             ),
             Edit(
                 "tallystick/matching/pairing.py",
-                "    if row.side is not ItemSide.LEDGER or case.parts is",
-                "    if row.side is not ItemSide.TOPIC or case.parts is",
+                "    if row.side is not ItemSide.LEDGER or case.parts is not None",
+                "    if row.side is not ItemSide.TOPIC or case.parts is not None",
             ),
         ),
     ),

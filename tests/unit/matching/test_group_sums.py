@@ -105,7 +105,9 @@ def test_a_late_part_that_leaves_another_sum_is_told_and_what_was_told_is_not_to
         ({"topic_settled_until_utc": None}, (), MatchStatus.UNSETTLED),
         ({}, (seen(IN_TOPIC, RecordLocation.BEFORE_BASELINE, 3),), MatchStatus.UNDECIDABLE),
         ({}, (seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 3),), MatchStatus.UNDECIDABLE),
-        ({}, (seen(IN_TOPIC, RecordLocation.UNREAD, 3),), MatchStatus.PARTNER_UNREAD),
+        ({}, (seen(IN_TOPIC, RecordLocation.UNREAD, 3),), MatchStatus.UNDECIDABLE),
+        ({}, (seen(LEDGER, RecordLocation.UNREAD, 2),), MatchStatus.UNDECIDABLE),
+        ({}, (seen(LEDGER, RecordLocation.EARLIER_SLICE, 2),), MatchStatus.UNDECIDABLE),
         ({}, (seen(IN_TOPIC, RecordLocation.SLICE, 15),), MatchStatus.PARTNER_UNREAD),
         ({"topic_lost_offsets": True}, (), MatchStatus.PARTNER_EXPIRED),
     ],
@@ -115,7 +117,24 @@ def test_no_break_while_another_part_may_be_there(
 ) -> None:
     result = judged(E6, WHOLE, direction=direction, hits=hits, **deadlines)
     assert fates(result) == [(WHOLE.item_id, fate), (AT6, fate)]
-    assert judged(E6, E4, WHOLE, direction=direction, hits=hits, **deadlines).added_up
+
+
+@BOTH
+@pytest.mark.parametrize("side", [IN_TOPIC, LEDGER])
+@pytest.mark.parametrize("place", RecordLocation)
+def test_a_sum_is_met_only_where_all_that_was_read_of_the_key_is_here(
+    direction: Direction, side: ItemSide, place: RecordLocation
+) -> None:
+    result = judged(E6, E4, WHOLE, direction=direction, hits=(seen(side, place, 3),))
+    elsewhere = {RecordLocation.BEFORE_BASELINE, RecordLocation.EARLIER_SLICE, RecordLocation.UNREAD}
+    assert bool(result.added_up) is (place not in elsewhere)
+    assert {fate for _, fate in fates(result)} == (set() if result.added_up else {MatchStatus.UNDECIDABLE})
+
+
+def test_why_a_group_is_undecidable_names_the_side_of_what_is_not_here() -> None:
+    for side in (IN_TOPIC, LEDGER):
+        residues = judged(E6, WHOLE, hits=(seen(side, RecordLocation.UNREAD, 3),)).residues
+        assert {one.reason.stored for one in residues} == {f"its partner on the {side.value} could not be read"}
 
 
 @pytest.mark.parametrize("place", [RecordLocation.ABORTED, RecordLocation.STRAY])
@@ -150,6 +169,13 @@ def test_a_whole_without_parts_is_judged_as_a_copy_alone(direction: Direction, f
 def test_a_part_of_a_closed_group_is_one_too_many(direction: Direction) -> None:
     closed = (seen(LEDGER, RecordLocation.EARLIER_SLICE, 1), seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 3))
     assert fates(judged(E6, direction=direction, hits=closed)) == [(AT6, MatchStatus.EXTRA)]
+    assert fates(judged(E6, E4, waited(row(2)), direction=direction, hits=closed)) == [
+        ("ledger:2", MatchStatus.EXTRA),
+        (AT6, MatchStatus.EXTRA),
+        (AT4, MatchStatus.EXTRA),
+    ]
+    straddling = (*closed, seen(IN_TOPIC, RecordLocation.BEFORE_BASELINE, 2))
+    assert MatchStatus.EXTRA not in dict(fates(judged(E6, direction=direction, hits=straddling))).values()
     siblings = (seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 3),)
     alone = MatchStatus.FOLLOWER_ABSENT if direction is T2L else MatchStatus.ORIGIN_ABSENT
     assert fates(judged(E6, direction=direction, hits=siblings)) == [(AT6, alone)]
@@ -171,9 +197,18 @@ def test_a_second_whole_is_one_too_many_and_takes_no_parts(direction: Direction)
     result = judged(E6, E4, row(1), row(2), direction=direction)
     assert [group.whole.item_id for group in result.added_up] == ["ledger:1"]
     assert fates(result) == [("ledger:2", MatchStatus.EXTRA)]
-    again = judged(E6, E4, row(2), direction=direction, hits=(seen(LEDGER, RecordLocation.EARLIER_SLICE, 1),))
-    assert again.added_up == ()
-    assert set(fates(again)) == {("ledger:2", MatchStatus.EXTRA), (AT6, MatchStatus.EXTRA), (AT4, MatchStatus.EXTRA)}
+    other_way_round = judged(E6, E4, row(1, amount_minor=999), row(2), direction=direction)
+    assert [group.whole.item_id for group in other_way_round.added_up] == ["ledger:2"]
+    assert fates(other_way_round) == [("ledger:1", MatchStatus.EXTRA)]
+
+
+@BOTH
+def test_which_of_two_wholes_is_the_right_one_is_not_said_while_a_part_may_come(direction: Direction) -> None:
+    wholes = (row(1, amount_minor=999), row(2))
+    early = judged(E6, *wholes, direction=direction, now_utc=NOON)
+    assert {fate for _, fate in fates(early)} == {MatchStatus.WAITING}
+    late = judged(E6, *wholes, direction=direction)
+    assert fates(late) == [("ledger:1", MatchStatus.SUM_DIFFERS), ("ledger:2", MatchStatus.EXTRA)]
 
 
 def test_a_second_whole_that_was_judged_is_not_told_again() -> None:
@@ -186,14 +221,27 @@ def test_of_several_wholes_that_waited_the_one_that_the_parts_add_up_to_is_their
     assert [group.whole.item_id for group in result.added_up] == ["ledger:2"]
 
 
-def test_a_row_that_was_written_anew_is_held_against_the_sum_of_its_events() -> None:
+def test_a_row_of_a_closed_group_that_was_written_anew_is_undecidable_whatever_it_says() -> None:
     hits = tuple(
         seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, at, amount_minor=amount, currency="EUR")
         for at, amount in ((3, 600), (4, 400))
     )
-    assert fates(judged(WHOLE, direction=L2T, hits=hits)) == [(WHOLE.item_id, MatchStatus.PAIRED_BEFORE)]
-    other = row(1, amount_minor=1_001)
-    assert fates(judged(other, direction=L2T, hits=hits)) == [(WHOLE.item_id, MatchStatus.UNEQUAL)]
+    for amount in (1_000, 1_001):
+        anew = row(1, amount_minor=amount)
+        assert fates(judged(anew, direction=L2T, hits=hits)) == [(anew.item_id, MatchStatus.PAIRED_BEFORE)]
+
+
+@BOTH
+def test_a_row_that_says_something_else_by_now_is_waited_for(direction: Direction) -> None:
+    changed = (seen(LEDGER, RecordLocation.PENDING, 1),)
+    result = judged(E6, E4, waited(row(1, amount_minor=900)), direction=direction, hits=changed)
+    assert {fate for _, fate in fates(result)} == {MatchStatus.WAITING}
+
+
+def test_parts_that_wait_beside_one_before_the_baseline_repeat_nothing() -> None:
+    before = (seen(IN_TOPIC, RecordLocation.BEFORE_BASELINE, 3),)
+    waiting = [waited(copy, due_utc=NOON + 3 * HOUR) for copy in (E6, E4)]
+    assert {fate for _, fate in fates(judged(*waiting, hits=before))} == {MatchStatus.WAITING}
 
 
 def test_a_copy_that_may_not_be_paired_any_more_is_no_part() -> None:
