@@ -29,9 +29,10 @@ from tallystick.matching.evidence import (
     SideTotals,
     UnreadableRecord,
 )
+from tallystick.matching.group_sums import pair_group
 from tallystick.matching.grouping import group_by_key, group_by_transaction, not_judged_before, without_repeats
 from tallystick.matching.ledger_horizon import locate_row
-from tallystick.matching.match_case import Deadlines, Entry, LookupHit, MatchGroup
+from tallystick.matching.match_case import Deadlines, Entry, LookupHit, MatchGroup, WholeAndParts
 from tallystick.matching.pairing import pair_key
 from tallystick.matching.record_location import locate_record, needs_topic
 from tallystick.matching.reversals import may_be_taken_back, with_row_reversals
@@ -89,6 +90,7 @@ class Books:
     stray_topics: tuple[str, ...] = ()
     unique_key: bool = False
     index_windows: int | None = None
+    many_to_one: str | None = None
     logs: dict[str, list[Written]] = field(default_factory=dict)
     log_start: dict[str, int] = field(default_factory=dict)
     rows: dict[str, LedgerRow] = field(default_factory=dict)
@@ -111,7 +113,8 @@ class Books:
         kafka = {"connection": "kafka_billing", "stray_topics": self.stray_topics}
         ledger = {"connection": "ledger_billing", "table": "billing.payout", "index_windows": self.index_windows}
         stated = {"ledger": ledger} if self.index_windows else {}
-        return contract_of(self.direction, legs=dict(self.legs), kafka=kafka, **stated)
+        match = {"many_to_one": self.many_to_one}
+        return contract_of(self.direction, legs=dict(self.legs), kafka=kafka, match=match, **stated)
 
     def write(
         self,
@@ -223,7 +226,7 @@ class Books:
         self, cut: Cut, *, topic_settled_until_utc: datetime | None, ledger_settled_until_utc: datetime | None
     ) -> LookUps:
         """What both sides answer now about the exceptions of a cut."""
-        cases = group_by_key(self._exceptional_copies(cut), self._carried(cut.n))
+        cases = group_by_key(self._exceptional_copies(cut), self._carried(cut.n), parts=self.contract.parts_side)
         return LookUps(
             topic_settled_until_utc=topic_settled_until_utc,
             ledger_settled_until_utc=ledger_settled_until_utc,
@@ -247,14 +250,16 @@ class Books:
             rows_may_be_older=self._rows_may_be_older(cut, look_ups),
             out_of_sight=self._out_of_sight(cut, carried),
         )
+        groups = group_by_key(copies, carried, parts=self.contract.parts_side)
+        cases = (
+            replace(case, lookup_hits=look_ups.by_key.get(case.match_key, ()))
+            for case in with_row_reversals(groups, look_ups.by_key, self._surplus_items(cut.n))
+        )
         outcomes = tuple(
-            pair_key(
-                replace(case, lookup_hits=look_ups.by_key.get(case.match_key, ())),
-                direction=self.direction,
-                deadlines=deadlines,
-                legs=self.legs,
-            )
-            for case in with_row_reversals(group_by_key(copies, carried), look_ups.by_key, self._surplus_items(cut.n))
+            pair_group(case, direction=self.direction, deadlines=deadlines)
+            if case.parts
+            else pair_key(case, direction=self.direction, deadlines=deadlines, legs=self.legs)
+            for case in cases
         )
         legs = group_by_transaction(self._incomplete(readable), carried) if len(self.legs) > 1 else ()
         judged = {item.transaction_key for item in self._newest_items(cut.n) if item.side is ItemSide.LEGS}
@@ -433,7 +438,16 @@ class Books:
         rows = self._read_rows(cut)
         readable = [one for one in self._read_events(cut) if one.readable]
         known = {item.match_key for item in self._carried(cut.n)} | self._keys_seen_before(cut, rows)
-        return _exceptional([*map(_event_copy, readable), *map(_row_copy, rows)], known)
+        if self.many_to_one:
+            known |= {one.record.match_key for one in self._retained() if self._is_before(one.record, cut)}
+        copies = [*map(_event_copy, readable), *map(_row_copy, rows)]
+        return _exceptional(copies, known, parts=self.contract.parts_side)
+
+    @staticmethod
+    def _is_before(record: LogRecord, cut: Cut) -> bool:
+        """Return whether an earlier cut, or none, has read where it stands."""
+        part = cut.slice_of(record.topic_partition)
+        return part is not None and record.kafka_offset < part.offsets.kafka_offset_start
 
     def _events(self, topic_slice: TopicSlice) -> list[Written]:
         part = topic_slice.readable
@@ -449,7 +463,7 @@ class Books:
     def _lookup_hits(self, case: MatchGroup, cut: Cut) -> tuple[LookupHit, ...]:
         in_ledger = [locate_row(one, cut.ledger_slice) for one in self.rows.values() if one.match_key == case.match_key]
         in_topic: list[LookupHit] = []
-        if needs_topic(
+        if (case.parts and len(case.copies) > 1) or needs_topic(
             case, in_ledger, direction=self.direction, now_utc=cut.now_utc, new_copies_due_utc=self._new_copies_due(cut)
         ):
             in_topic = [
@@ -537,15 +551,18 @@ def doubts_of(result: RunResult) -> list[Doubt]:
     return [found.doubt for found in result.doubts]
 
 
-def _exceptional(copies: list[Entry], known: set[str]) -> list[Entry]:
-    """All copies of the keys that are not one event and one equal row, or that are known from elsewhere."""
+def _exceptional(copies: list[Entry], known: set[str], *, parts: ItemSide | None) -> list[Entry]:
+    """All copies of the keys that are not one event and one equal row, or what adds up, or known from elsewhere."""
     by_key: dict[str, list[Entry]] = {}
     for copy in copies:
         by_key.setdefault(copy.match_key, []).append(copy)
-    return [copy for key, found in by_key.items() if key in known or not _is_simple(found) for copy in found]
+    return [copy for key, found in by_key.items() if key in known or not _is_simple(found, parts) for copy in found]
 
 
-def _is_simple(found: list[Entry]) -> bool:
+def _is_simple(found: list[Entry], parts: ItemSide | None) -> bool:
+    if parts is not None:
+        wholes, of_it = ([copy for copy in found if (copy.side is parts) is which] for which in (False, True))
+        return len(wholes) == 1 and bool(of_it) and WholeAndParts(whole=wholes[0], parts=tuple(of_it)).adds_up
     return (
         {copy.side for copy in found} == {IN_TOPIC, LEDGER}
         and len(found) == 2
