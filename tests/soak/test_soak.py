@@ -11,7 +11,7 @@ from lab.soak.main import figures_of
 from lab.soak.soak_plan import Disturbance
 from lab.soak.soak_run import SoakResult, run_soak
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(1800)]
 
 SEED = 74
 WINDOWS = 20
