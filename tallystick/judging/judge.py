@@ -117,7 +117,7 @@ def _agreeing_rows(outcome: MatchResult) -> Iterator[Entry]:
     """Yield each ledger row that agrees, once: one may be the whole of several events."""
     yield from (ledger for _, ledger in outcome.matched)
     for group in outcome.added_up:
-        yield from (copy for copy in (group.whole, *group.parts) if copy.side is ItemSide.LEDGER)
+        yield from (copy for copy in group.copies if copy.side is ItemSide.LEDGER)
 
 
 def _lags_of(evidence: Evidence) -> tuple[TopicLag, ...]:
@@ -175,27 +175,29 @@ def _outcome_items(evidence: Evidence, outcome: MatchResult, break_at: Mapping[s
     for copy, reversal in outcome.netted:
         yield from _taken_back(copy, reversal)
     for residue in outcome.residues:
+        item_break = break_at.get(residue.copy.item_id)
+        yield from _residue_item(evidence, residue, item_break)
         for copy in _sharing_its_fate(residue):
-            yield from _residue_item(evidence, replace(residue, copy=copy), break_at.get(residue.copy.item_id))
+            yield from _residue_item(evidence, replace(residue, copy=copy), item_break)
         if residue.partner is not None:
             yield from _cleared(residue.partner, residue.copy)
     yield from _judged_before(outcome)
 
 
-def _sharing_its_fate(residue: UnmatchedItem) -> Iterator[Entry]:
-    """Yield the copy, and of what does not add up the others that no run has judged."""
-    yield residue.copy
-    if residue.group is not None:
-        others = (copy for copy in (residue.group.whole, *residue.group.parts) if copy.item_id != residue.copy.item_id)
-        yield from (copy for copy in others if not is_judged(copy))
+def _sharing_its_fate(residue: UnmatchedItem) -> Sequence[Entry]:
+    """Return of what does not add up the other copies that no run has judged."""
+    if residue.group is None:
+        return ()
+    return [copy for copy in residue.group.copies if copy.item_id != residue.copy.item_id and not is_judged(copy)]
 
 
 def _judged_before(outcome: MatchResult) -> Iterator[OpenItem]:
     """Yield broken and written-off rows that were written anew: with their judgement and their present content."""
     touched = {copy.item_id for pair in (*outcome.matched, *outcome.netted) for copy in pair}
     touched |= {copy.item_id for item in outcome.residues for copy in (item.copy, item.partner) if copy is not None}
-    touched |= {copy.item_id for item in outcome.residues for copy in _sharing_its_fate(item)}
-    touched |= {copy.item_id for group in outcome.added_up for copy in (group.whole, *group.parts)}
+    if outcome.case.parts is not None:
+        touched |= {copy.item_id for item in outcome.residues for copy in _sharing_its_fate(item)}
+        touched |= {copy.item_id for group in outcome.added_up for copy in group.copies}
     for copy in outcome.case.copies:
         item = _item_as_it_stands(copy)
         if item is not None and item != copy.carried and copy.item_id not in touched:

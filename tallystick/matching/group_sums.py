@@ -14,6 +14,8 @@ and no others, are a closed group.
 No part is known to repeat another: two of one amount are two. A part that was written twice makes the sum too large.
 """
 
+from functools import partial
+
 from tallystick.matching.match_case import (
     Deadlines,
     Entry,
@@ -60,20 +62,18 @@ def pair_group(case: MatchGroup, *, direction: Direction, deadlines: Deadlines) 
         return MatchResult(case=case, matched=(), residues=tuple(residues))
     group = next((one for one in groups if one.adds_up), groups[0])
     others = [whole for whole in wholes if whole is not group.whole and not is_judged(whole)]
+    elsewhere = _read_elsewhere(case)
+    is_met, told = group.adds_up and elsewhere is None, []
+    if not is_met:
+        fate, reason = _judge_sum(case, group, elsewhere, deadlines)
+        unjudged = [copy for copy in group.copies if not is_judged(copy)]
+        about = partial(UnmatchedItem, fate=fate, reason=reason, lookup_hits=case.lookup_hits)
+        if fate is not MatchStatus.SUM_DIFFERS:  # which of several wholes is the right one is known once the sum is
+            waiting = tuple(about(copy=copy) for copy in (*unjudged, *others))
+            return MatchResult(case=case, matched=(), residues=waiting)
+        told = [about(copy=copy, group=group) for copy in unjudged[:1]]
     surplus = [one for whole in others for one in _judge_surplus(case, whole, origin, deadlines, first=group.whole)]
-    if group.adds_up and not _read_elsewhere(case):
-        return MatchResult(case=case, matched=(), residues=tuple(surplus), added_up=(group,))
-    unjudged = [copy for copy in (group.whole, *group.parts) if not is_judged(copy)]
-    fate, reason = _judge_sum(case, group, deadlines)
-    if fate is MatchStatus.SUM_DIFFERS:
-        told = [
-            UnmatchedItem(copy=copy, fate=fate, reason=reason, lookup_hits=case.lookup_hits, group=group)
-            for copy in unjudged[:1]
-        ]
-        return MatchResult(case=case, matched=(), residues=(*told, *surplus))
-    waiting = [*unjudged, *others]  # which of several wholes is the right one is known once the sum is
-    residues = [UnmatchedItem(copy=copy, fate=fate, reason=reason, lookup_hits=case.lookup_hits) for copy in waiting]
-    return MatchResult(case=case, matched=(), residues=tuple(residues))
+    return MatchResult(case=case, matched=(), residues=(*told, *surplus), added_up=(group,) if is_met else ())
 
 
 def _is_pairable(copy: Entry) -> bool:
@@ -124,11 +124,16 @@ def _judge_part(case: MatchGroup, part: Entry, origin: ItemSide, deadlines: Dead
     return [judge_follower(case, part, False, part, deadlines)]
 
 
-def _judge_sum(case: MatchGroup, group: WholeAndParts, deadlines: Deadlines) -> tuple[MatchStatus, Reason]:
-    """Judge a group that is not closed, by whether another part may be there still, or another version of a row."""
-    if elsewhere := _read_elsewhere(case):
+def _judge_sum(
+    case: MatchGroup, group: WholeAndParts, elsewhere: Reason | None, deadlines: Deadlines
+) -> tuple[MatchStatus, Reason]:
+    """Judge a group that is not closed, by whether another part may be there still, or another version of a row.
+
+    elsewhere: as `_read_elsewhere` gives it.
+    """
+    if elsewhere is not None:
         return MatchStatus.UNDECIDABLE, elsewhere
-    if is_of_a_row_beyond_the_cut(case, group.whole, *group.parts):
+    if is_of_a_row_beyond_the_cut(case, *group.copies):
         return MatchStatus.WAITING, reason_of(ReasonCode.BEYOND_CUT, there=ReasonSide.LEDGER)
     absent = judge_absence(case, group.whole, MatchStatus.SUM_DIFFERS, deadlines)
     if absent.fate is MatchStatus.SUM_DIFFERS:

@@ -165,6 +165,10 @@ class WholeAndParts:
     parts: tuple[Entry, ...]
 
     @property
+    def copies(self) -> tuple[Entry, ...]:
+        return (self.whole, *self.parts)
+
+    @property
     def sum_minor(self) -> int | None:
         """Return what the parts add up to; None where one is not of the whole's currency, as a row without amount."""
         if any(part.currency != self.whole.currency for part in self.parts):
@@ -209,6 +213,8 @@ class MatchResult:
     @property
     def agreeing(self) -> tuple[tuple[Entry, Entry], ...]:
         """(topic copy, ledger copy) of all that agree: each part with its whole."""
+        if not self.added_up:
+            return self.matched
         return self.matched + tuple(
             (group.whole, part) if group.whole.side is ItemSide.TOPIC else (part, group.whole)
             for group in self.added_up

@@ -7,11 +7,11 @@ is no sum.
 
 from collections.abc import Iterator
 
-from tallystick.anomalies.breaks.make_break import NAMED_OF_A_SIDE_MAX, break_of
+from tallystick.anomalies.breaks.make_break import NAMED_OF_A_SIDE_MAX, break_of, money_json
 from tallystick.contract.contract import Contract
 from tallystick.contract.equality import LONG_MAX
 from tallystick.matching.evidence import UnmatchedItems
-from tallystick.matching.match_case import Entry, MatchStatus, WholeAndParts
+from tallystick.matching.match_case import MatchStatus, WholeAndParts
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemSide
@@ -31,8 +31,8 @@ def group_sum_mismatch(contract: Contract, unmatched: UnmatchedItems) -> Iterato
                 _story(residue.group, missing_minor),
                 amount_minor=whole.amount_minor if missing_minor is None else min(abs(missing_minor), LONG_MAX),
                 evidence={
-                    "whole": _said(whole),
-                    "parts": [_said(part) for part in residue.group.parts[:NAMED_OF_A_SIDE_MAX]],
+                    "whole": money_json(whole),
+                    "parts": [money_json(part) for part in residue.group.parts[:NAMED_OF_A_SIDE_MAX]],
                     "parts_count": len(residue.group.parts),
                     "sum_minor": sum_minor,
                     "missing_minor": missing_minor,
@@ -48,7 +48,3 @@ def _story(group: WholeAndParts, missing_minor: int | None) -> str:
         return f"{says}, and {parts} not all of that currency: there is no sum."
     wrong = f"{missing_minor} missing" if missing_minor > 0 else f"{-missing_minor} too much"
     return f"{says}, and {parts} {group.sum_minor} together: {wrong} (minor units)."
-
-
-def _said(copy: Entry) -> dict[str, object]:
-    return {"at": copy.item_id, "amount_minor": copy.amount_minor, "currency": copy.currency}

@@ -7,7 +7,7 @@ from typing import Any
 from tallystick.contract.contract import Contract
 from tallystick.host.packed_json import PackedJson
 from tallystick.kafka_log.record import LogRecord
-from tallystick.matching.match_case import LookupHit, UnmatchedItem
+from tallystick.matching.match_case import Entry, LookupHit, UnmatchedItem
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break, break_id
 from tallystick.model.open_item import ItemSide
@@ -61,6 +61,11 @@ def _found_elsewhere(lookup_hits: Sequence[LookupHit]) -> dict[str, Any]:
 
 def seen_as_json(seen: LookupHit) -> dict[str, Any]:
     return {"at": seen.item_id, "place": str(seen.place), **seen.detail}
+
+
+def money_json(copy: Entry) -> dict[str, Any]:
+    """Return where a copy stands and what money it says, in the one shape that all evidence has."""
+    return {"at": copy.item_id, "amount_minor": copy.amount_minor, "currency": copy.currency}
 
 
 def origin_json(record: LogRecord | None) -> dict[str, Any] | None:

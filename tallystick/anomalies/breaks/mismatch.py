@@ -10,7 +10,7 @@ compared by. Of a pair whose money differs, that alone is told.
 
 from collections.abc import Iterator
 
-from tallystick.anomalies.breaks.make_break import break_of
+from tallystick.anomalies.breaks.make_break import break_of, money_json
 from tallystick.contract.contract import Contract
 from tallystick.contract.equality import LONG_MAX, NO_MONEY
 from tallystick.matching.evidence import UnmatchedItems
@@ -80,7 +80,4 @@ def _said(copy: Entry) -> str:
 
 
 def _both(topic: Entry, ledger: Entry) -> dict[str, object]:
-    return {
-        "topic": {"at": topic.item_id, "amount_minor": topic.amount_minor, "currency": topic.currency},
-        "ledger": {"at": ledger.item_id, "amount_minor": ledger.amount_minor, "currency": ledger.currency},
-    }
+    return {"topic": money_json(topic), "ledger": money_json(ledger)}

@@ -68,8 +68,7 @@ def _effect(residue: UnmatchedItem) -> Money:
 
 def _changes(residue: UnmatchedItem) -> Iterator[tuple[str, int]]:
     """Yield currency and signed amount of an error's copy, and of its partner or its group."""
-    group = residue.group
-    for copy in (group.whole, *group.parts) if group else (residue.copy, residue.partner):
+    for copy in residue.group.copies if residue.group else (residue.copy, residue.partner):
         if copy is not None:
             yield copy.currency, _signed(copy)
 
