@@ -9,22 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from tallystick.connections.connections import environment_variable
 from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick_spark import scan
 from tests.stack.live_books import Event, LiveBooks, doubts, payment
 
-from .iceberg_table import NAME, IcebergSink
+from .iceberg_table import IcebergSink
+from .ledger_kinds import add_file, ledger_of_kind
 from .live import NewBooks
 
 pytestmark = pytest.mark.usefixtures("spark")
 
-ELSEWHERE = "ledger_elsewhere"
 COMPARE = {
     "status": "exact",
     "batch": {"exact": "number"},
@@ -121,30 +119,11 @@ def post_sql(books: LiveBooks) -> Callable[[Event, Mapping[str, Any]], None]:
 def compared(
     request: pytest.FixtureRequest, new_books: NewBooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[ComparedBooks]:
-    kind, sink, folder = request.param, IcebergSink(tmp_path), tmp_path / "lake" / "billing" / "posting"
-    ledger: dict[str, Any] = {
-        "postgres": {},
-        "jdbc": {"kind": "jdbc", "order_by": "entry_id", "overlap": 0},
-        "parquet": {
-            "kind": kind,
-            "connection": ELSEWHERE,
-            "table": "billing.posting",
-            "quiet_seconds": 0,
-            "where": None,
-        },
-        "iceberg": {"kind": kind, "connection": ELSEWHERE, "table": NAME, "where": None},
-    }[kind]
-    if kind == "parquet":
-        folder.mkdir(parents=True)
-        monkeypatch.setenv(environment_variable(ELSEWHERE), str(tmp_path / "lake"))
-    elif kind == "iceberg":
-        sink.make(shape=SHAPE)
-        monkeypatch.setenv(environment_variable(ELSEWHERE), sink.address)
+    kind, sink = request.param, IcebergSink(tmp_path)
+    ledger = ledger_of_kind(kind, sink, shape=SHAPE, monkeypatch=monkeypatch)
 
     def file(event: Event, said: Mapping[str, Any]) -> None:
-        hidden = folder / f".{event.payment}.parquet"
-        pq.write_table(arrow_row(event, said), hidden)
-        hidden.rename(folder / f"{event.payment}.parquet")
+        add_file(sink, event.payment, arrow_row(event, said))
 
     def append(event: Event, said: Mapping[str, Any]) -> None:
         sink.table.append(arrow_row(event, said))
