@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock audit sbom adopt pin-images compose-check image-check helm-check routes demo lab lab-secured lab-formats lab-long soak simulate replay backfill long-history crash model fuzz mutants natural relay cluster up down browser-setup mariadb-setup promtool-setup object-store-setup object-store postgres-setup registry-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser test-newest test-oldest bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages bench-window bench-compared clean
+.PHONY: help setup lock audit sbom adopt pin-images compose-check image-check helm-check routes demo lab lab-secured lab-formats lab-ledgers lab-long soak simulate replay backfill long-history crash model fuzz mutants natural relay cluster up down browser-setup mariadb-setup promtool-setup object-store-setup object-store postgres-setup registry-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser test-newest test-oldest bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages bench-window bench-compared clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -53,9 +53,14 @@ lab-secured: setup ## Score such a round behind each of these doors, and judge a
 		$(BIN)/python -m lab.rounds.main --seeds $(or $(SEED),1) --security $$security --folder build/lab-$$security || exit 1; \
 	done
 
-lab-formats: setup registry-setup ## Score such a round with events in each of these formats, its last window by DAGs (SEED=1)
-	for format in avro protobuf json_schema debezium; do \
+lab-formats: setup registry-setup ## Score such a round with events in each of these formats and places, its last window by DAGs (SEED=1)
+	for format in avro protobuf json_schema debezium envelope; do \
 		$(BIN)/python -m lab.rounds.main --seeds $(or $(SEED),1) --format $$format --dag --folder build/lab-$$format || exit 1; \
+	done
+
+lab-ledgers: setup mariadb-setup postgres-setup ## Score such a round with each of these ledgers, its last window by DAGs (SEED=1)
+	for ledger in postgres_13 jdbc mariadb parquet iceberg; do \
+		$(BIN)/python -m lab.rounds.main --seeds $(or $(SEED),1) --ledger $$ledger --dag --folder build/lab-$$ledger || exit 1; \
 	done
 
 lab-long: setup ## Score twenty such rounds (SEEDS=1-20)

@@ -120,7 +120,7 @@ class Planter:
             partition=place[1],
             key=key or event.message_key,
             value=event.to_value(),
-            headers=[*new_headers(**headers).items()],
+            headers=[*new_headers(**event.headers, **headers).items()],
             on_delivery=lambda error, message: acknowledged.append(message) if error is None else None,
         )
         return acknowledged
@@ -189,7 +189,7 @@ class Planter:
             self.names.topic(event.leg),
             key=event.message_key,
             value=event.to_value(),
-            headers=[*new_headers(**headers).items()],
+            headers=[*new_headers(**event.headers, **headers).items()],
         )
 
     def _flush(self, producer: Producer) -> None:

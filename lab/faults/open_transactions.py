@@ -49,7 +49,7 @@ class OpenProducerTransaction:
                 names.topic(event.leg),
                 key=event.message_key,
                 value=event.to_value(),
-                headers={"session": f"{transactional_id}:{payment.payment_id}"},
+                headers={"session": f"{transactional_id}:{payment.payment_id}", **event.headers},
             )
         if self.producer.flush(_TIMEOUT_SECONDS):
             raise TimeoutError(f"{transactional_id}: unanswered after {_TIMEOUT_SECONDS:.0f} s")

@@ -4,6 +4,7 @@
     python -m lab.rounds.main --seeds 1-20
     python -m lab.rounds.main --security scram
     python -m lab.rounds.main --format avro --dag
+    python -m lab.rounds.main --ledger iceberg --dag
 
 One stack for all seeds, and after it one of three brokers for the seeds that draw a fault which needs them. Prints the
 score and stores it as build/lab.json; exits 1 when anything differs from the truth.
@@ -13,8 +14,10 @@ With a security the reconciler comes in by a door of its own (lab/doors): accoun
 book, and shows it only to whom it may (lab/rounds/fronted_book.py).
 
 With a format the services write all events in it, beside a schema registry where it needs one. The score must be the
-same, without the faults of a repair: none is made there. With --dag the last window on one broker is judged by the
-contracts' DAGs, in an Airflow of its own; without, by the command line as all others.
+same, without the faults of a repair: none is made there. With a ledger the contracts read their rows from it
+(lab/rounds/kept_ledger.py); of the kinds that are no PostgreSQL there is no round on three brokers. With --dag the last
+window on one broker is judged by the contracts' DAGs, in an Airflow of its own; without, by the command line as all
+others.
 """
 
 import argparse
@@ -32,6 +35,7 @@ from rich.table import Table
 from lab.doors.door import Door, Security, open_door
 from lab.product.command_line import CommandLine
 from lab.rounds.fronted_book import Fronted, judge_in_front
+from lab.rounds.kept_ledger import LedgerKind, kept_ledger
 from lab.rounds.mixed_round import RoundResult, draw_cluster_faults, run_cluster_round, run_round
 from lab.rounds.written_events import written_events
 from lab.servers.kafka_cluster import BROKERS_MAX
@@ -59,8 +63,17 @@ def main() -> None:
         default=EventFormat.JSON,
         help="how the services write events",
     )
+    parser.add_argument(
+        "--ledger",
+        type=LedgerKind,
+        choices=tuple(LedgerKind),
+        default=LedgerKind.POSTGRES,
+        help="where the contracts find their rows",
+    )
     parser.add_argument("--dag", action="store_true", help="have Airflow judge the last window of each contract")
     options = parser.parse_args()
+    if options.security and options.ledger is not LedgerKind.POSTGRES:
+        parser.error("--security: expected no --ledger beside it, whose connections are plain")
     folder: Path = options.folder.resolve()
     run = LongRun()
     rounds: list[RoundResult] = []
@@ -75,7 +88,7 @@ def main() -> None:
 
     def store() -> None:
         figures = figures_of(rounds, asked=options.seeds, seconds=run.seconds, security=options.security)
-        figures |= {"format": str(options.format), "last_window_by_dag": options.dag}
+        figures |= {"format": str(options.format), "ledger": str(options.ledger), "last_window_by_dag": options.dag}
         behind = {name: value for each in fronted for name, value in asdict(each).items()}
         figures |= {"behind_fab": behind} if fronted else {}
         figures["differs"] += [claim for each in fronted for claim in each.differs]
@@ -85,22 +98,26 @@ def main() -> None:
     with (
         written_events(options.format, folder / "registry"),
         _door(options.security, folder, 1) as door,
-        start_stack(folder / "stack", door=door) as stack,
+        start_stack(folder / "stack", door=door, ledger_version=options.ledger.postgres_version) as stack,
+        kept_ledger(options.ledger, folder / "ledger") as ledger,
     ):
         CommandLine(addresses=stack, folder=folder / "stack", door=door).migrate_store()
         run.say("broker and databases are up")
         for seed in options.seeds:
-            keep(run_round(stack, seed, folder / "rounds" / str(seed), run.say, by_dag=options.dag))
+            round_folder = folder / "rounds" / str(seed)
+            keep(run_round(stack, seed, round_folder, run.say, by_dag=options.dag, ledger=ledger))
         if door is not None:
             fronted.append(judge_in_front(stack, folder / "rounds" / "fronted", run.say))
             store()
             _tell_fronted(fronted[-1], run.say)
-    drawn = [seed for seed in options.seeds if draw_cluster_faults(seed).log_faults]
+    drawn = [seed for seed in options.seeds if options.ledger.has_owners and draw_cluster_faults(seed).log_faults]
     if drawn:
         with (
             written_events(options.format, folder / "registry"),
             _door(options.security, folder, BROKERS_MAX) as door,
-            start_stack(folder / "cluster", brokers=BROKERS_MAX, door=door) as stack,
+            start_stack(
+                folder / "cluster", brokers=BROKERS_MAX, door=door, ledger_version=options.ledger.postgres_version
+            ) as stack,
         ):
             CommandLine(addresses=stack, folder=folder / "cluster", door=door).migrate_store()
             run.say("three brokers and databases are up")

@@ -44,6 +44,7 @@ from lab.product.command_line import CommandFailed, CommandLine
 from lab.rounds.begun_book import BEGUN_FAULTS
 from lab.rounds.delivery_mode_round import Round, prepare, run_traffic
 from lab.rounds.judged_by_dag import judge_by_dag
+from lab.rounds.kept_ledger import KeptLedger, LedgerKind
 from lab.rounds.round_contracts import (
     SWITCHED_LEDGER,
     faulty,
@@ -131,10 +132,11 @@ class Drawn:
         return len(self.draws) + len(self.log_faults)
 
 
-def draw_faults(seed: int) -> Drawn:
+def draw_faults(seed: int, ledger: LedgerKind = LedgerKind.POSTGRES) -> Drawn:
     """Draw each fault none to two times; a fifth of them at least once, another fifth with the next seed.
 
-    Without those of a repair where events are no JSON: Tallystick refuses to repair them.
+    Without those of a repair where events are no JSON: Tallystick refuses to repair them. Without those and what an
+    owner does to judged rows where the ledger is of a kind that has neither.
     """
     dice = random.Random(f"faults:{seed}")
     retention = _is_due(seed) or _is_due(seed + 3)
@@ -144,7 +146,7 @@ def draw_faults(seed: int) -> Drawn:
             is_due = fault.always or _is_due(place + seed) or (retention and fault.sends_again)
             times = max(dice.choice(_TIMES), int(is_due))
             draws += [Draw(book, fault, number) for number in range(min(times, 1) if fault.slow else times)]
-    log_faults = (*_due(LOG_FAULTS, seed), *_due(JUDGED_FAULTS, seed))
+    log_faults = (*_due(LOG_FAULTS, seed), *(_due(JUDGED_FAULTS, seed) if ledger.has_owners else ()))
     if written_as().format is not EventFormat.JSON:
         log_faults = tuple(fault for fault in log_faults if "compensation" not in fault.fields)
     return Drawn(draws=tuple(draws), log_faults=log_faults, retention=retention)
@@ -156,13 +158,20 @@ def draw_cluster_faults(seed: int) -> Drawn:
 
 
 def run_round(
-    stack: LabStack, seed: int, folder: Path, say: Say = lambda _: None, *, by_dag: bool = False
+    stack: LabStack,
+    seed: int,
+    folder: Path,
+    say: Say = lambda _: None,
+    *,
+    by_dag: bool = False,
+    ledger: KeptLedger | None = None,
 ) -> RoundResult:
     """Plant, judge and score one round in namespaces of its own. Writes truth.json into the folder.
 
-    by_dag: the last window is judged in Airflow.
+    by_dag: the last window is judged in Airflow. ledger: where the contracts find their rows, if not in the stack's.
     """
-    return _run(MixedRound(stack, seed, folder, say, draw_faults(seed), by_dag))
+    kept = ledger or KeptLedger()
+    return _run(MixedRound(stack, seed, folder, say, draw_faults(seed, kept.kind), by_dag=by_dag, ledger=kept))
 
 
 def run_cluster_round(stack: LabStack, seed: int, folder: Path, say: Say = lambda _: None) -> RoundResult:
@@ -207,6 +216,7 @@ class MixedRound:
     say: Say
     drawn: Drawn
     by_dag: bool = False
+    ledger: KeptLedger = field(default_factory=KeptLedger)
     planted: list[PlantedFault] = field(default_factory=list)
     later: list[tuple[str, Later]] = field(default_factory=list)  # fault, its second half
     counted: list[Later] = field(default_factory=list)
@@ -214,7 +224,7 @@ class MixedRound:
     _open: ExitStack = field(default_factory=ExitStack)
 
     def __post_init__(self) -> None:
-        ledgers = {SWITCHED_LEDGER: self.stack.ledger_reader_dsn}  # until it is switched over
+        ledgers = self.ledger.connections | {SWITCHED_LEDGER: self.stack.ledger_reader_dsn}  # until it is switched over
         self.command_line = CommandLine(addresses=self.stack, folder=self.folder, ledgers=ledgers, door=self.stack.door)
 
     def __enter__(self) -> "MixedRound":
@@ -242,6 +252,7 @@ class MixedRound:
     def _judge(self, contracts: Sequence[Path], *, by_dag: bool = False) -> None:
         """One window of each contract. Raises CommandFailed where a verdict is missing afterwards."""
         before = [self._windows(path) for path in contracts]
+        self.ledger.copy(self.stack)
         if by_dag:
             judge_by_dag(self.command_line, contracts)
         else:
@@ -385,7 +396,7 @@ class MixedRound:
                 reads_contract(reads, reads),
             ]
         contracts += [fault.contract(self._name(fault.name)) for fault in self.drawn.log_faults]
-        return [write_contract(self._contracts, contract) for contract in contracts]
+        return [write_contract(self._contracts, self.ledger.move(contract)) for contract in contracts]
 
     def _truth(self, contracts: Sequence[str]) -> RoundTruth:
         by_faults = [(self._name(fault.name), name) for fault in self.drawn.log_faults for name in fault.allowed]

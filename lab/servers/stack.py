@@ -25,10 +25,12 @@ from lab.servers.postgres import (
     LEDGER_DATABASE,
     LEDGER_OWNER,
     LEDGER_READER,
+    NEWEST,
     STORE_DATABASE,
     STORE_OWNER,
     STORE_ROLE,
     PostgresServer,
+    binaries_of,
     create_ledger,
     create_store,
 )
@@ -90,11 +92,13 @@ def start_stack(
     controllers: int = BROKERS_MAX,
     broker_settings: Mapping[str, str] = NO_SETTINGS,
     door: Door | None = None,
+    ledger_version: int = NEWEST,
 ) -> Iterator[LabStack]:
     """Run the servers on data in `folder`; all are stopped when the block ends, however it ends.
 
     controllers: of three brokers, so many are controllers too. broker_settings: beside the lab's own.
     door: where the reconciler is to come in; the ledger's reader then sees nothing that it was not granted.
+    ledger_version: of the ledger's PostgreSQL, its first number.
     """
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -105,7 +109,7 @@ def start_stack(
             folder, brokers=brokers, jars=jars, controllers=controllers, settings=broker_settings, door=door
         )
         proxy = Proxy(folder / "proxy.log", {each.proxied_port: each.upstream_port for each in cluster.brokers})
-        ledger_server = PostgresServer(folder / "ledger", fsync=True)
+        ledger_server = PostgresServer(folder / "ledger", fsync=True, binaries=binaries_of(ledger_version))
         store_server = PostgresServer(folder / "store", fsync=False)
         cleanup.callback(process.in_parallel, cluster.stop, ledger_server.stop, store_server.stop, proxy.stop)
         process.in_parallel(

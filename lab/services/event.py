@@ -84,6 +84,11 @@ class Event:
         """Return a record's value, in the format in which this process writes events."""
         return written_as().write(self.to_fields())
 
+    @property
+    def headers(self) -> dict[str, str]:
+        """What of the event stands in its record's headers, in the format in which this process writes events."""
+        return written_as().headers(str(self.leg))
+
     @classmethod
     def from_value(cls, value: bytes) -> "Event":
         fields = written_as().read(value)

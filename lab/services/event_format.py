@@ -47,18 +47,22 @@ message Event {
   optional int64 sequence = 8;
 }
 """
+LEG_HEADER = "ce_type"
+"""Where an envelope's leg stands."""
+
 _FIRST_MESSAGE = b"\0"
 """Of Confluent's message indexes: the first of its file."""
 
 
 class EventFormat(StrEnum):
-    """As `event.format` of a contract names it."""
+    """As `event.format` of a contract names it; envelope: JSON whose fields a contract names by their places."""
 
     JSON = "json"
     AVRO = "avro"
     PROTOBUF = "protobuf"
     JSON_SCHEMA = "json_schema"
     DEBEZIUM = "debezium"
+    ENVELOPE = "envelope"
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,8 @@ class WrittenAs:
                 return dict(json.loads(value[5:]))
             case EventFormat.DEBEZIUM:
                 return dict(json.loads(value)["payload"]["after"])
+            case EventFormat.ENVELOPE:
+                return dict(json.loads(value)["data"]["order"])
             case EventFormat.JSON:
                 return dict(json.loads(value))
 
@@ -113,8 +119,14 @@ class WrittenAs:
                 return self._head + text
             case EventFormat.DEBEZIUM:
                 return b'{"schema": null, "payload": {"op": "c", "before": null, "after": %s}}' % text
+            case EventFormat.ENVELOPE:
+                return b'{"specversion": "1.0", "id": "envelope", "data": {"order": %s}}' % text
             case _:
                 return text
+
+    def headers(self, leg: str) -> dict[str, str]:
+        """Return what of an event stands in its record's headers."""
+        return {LEG_HEADER: leg} if self.format is EventFormat.ENVELOPE else {}
 
     @property
     def _head(self) -> bytes:

@@ -88,7 +88,7 @@ class EventOutput:
             self.control.settings.names.topic(event.leg),
             key=event.message_key,
             value=event.to_value(),
-            headers={"session": self.control.session, "source": source},
+            headers={"session": self.control.session, "source": source, **event.headers},
             on_delivery=note,
         )
         if self._producer.flush(_TIMEOUT_SECONDS):

@@ -115,7 +115,7 @@ class RawProducer:
             base_sequence=self.next_sequence,
             batch_size=1 << 20,
         )
-        encoded = [(name, value.encode()) for name, value in headers.items()]
+        encoded = [(name, value.encode()) for name, value in {**event.headers, **headers}.items()]
         batch.append(0, None, event.message_key, event.to_value(), encoded)
         topic_data = ProduceRequest.TopicProduceData
         data = topic_data.PartitionProduceData(index=partition, records=bytes(batch.build()))

@@ -56,7 +56,7 @@ class Writer:
         self.producer.produce(
             topic or self.names.topic(event.leg),
             key=event.message_key,
-            headers={**known, **(headers or {})},
+            headers={**known, **event.headers, **(headers or {})},
             **{"value": event.to_value(), **record},
         )
         if self.producer.flush(_TIMEOUT_SECONDS):

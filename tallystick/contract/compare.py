@@ -8,12 +8,15 @@ The rules, of both sides:
 - nothing (JSON's null, an absent key, SQL's NULL) equals nothing else, and an empty text is a text;
 - a value that is not of its column's kind is compared as the text that it is;
 - text: by code points, so that é as one character differs from e and an accent; true and false are those words, and an
-  object or a list is the JSON that stands there. A text of more than TEXT_LENGTH_MAX characters is its SHA-256;
+  object or a list is the JSON that stands there. A text of more than TEXT_LENGTH_MAX characters, or with a NUL, which
+  no store takes, is its SHA-256;
 - number: by its value, so that 1.50 is 1.5 and 15e-1, of at most _PLACES_MAX places on each side of the point;
-- time: an instant, to the microsecond. ISO 8601, with its zone, or in UTC where it has none; a date is its midnight.
+- time: an instant, rounded to the microsecond as PostgreSQL rounds. RFC 3339 or ISO 8601 with all their separators, with
+  a zone, or in UTC where there is none; a date is its midnight. Digits without separators are no time.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -29,9 +32,16 @@ from tallystick.contract.field_types import ColumnName, ContractPart, Duration, 
 
 Kind = Literal["text", "number", "time"]
 
-_PLACES_MAX = 100
+_PLACES_MAX = 400
+"""More than a double has: its largest has 309 before the point, its smallest 324 behind it."""
+_NUMBER_LENGTH_MAX = 2 * _PLACES_MAX + 3
 _EXACT = Context(prec=4 * _PLACES_MAX)
 """No number that is compared has more digits, nor has the product of two."""
+_TIME = re.compile(
+    r"(?P<day>\d{4}-\d{2}-\d{2})"
+    r"(?:[Tt ](?P<clock>\d{2}:\d{2}(?::\d{2})?)(?:[.,](?P<fraction>\d{1,50}))? ?(?P<zone>[Zz]|[+-]\d{2}(?::?\d{2})?)?)?",
+    re.ASCII,
+)
 _SECONDS = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60), "h": Decimal(3600), "d": Decimal(86_400)}
 
 
@@ -229,16 +239,16 @@ def written(kind: Kind, text: str) -> str:
         instant = _instant(text)
         if instant is not None:
             return instant.isoformat().replace("+00:00", "Z")
-    if len(text) > TEXT_LENGTH_MAX:
+    if len(text) > TEXT_LENGTH_MAX or "\0" in text:
         return f"SHA-256 {sha256(text.encode(errors='surrogatepass')).hexdigest()} of {len(text)} characters"
     return text
 
 
 def _number(text: str) -> Decimal | None:
-    if len(text) > TEXT_LENGTH_MAX or not NUMBER.fullmatch(text):
+    if len(text) > _NUMBER_LENGTH_MAX or not NUMBER.fullmatch(text):
         return None
     number = Decimal(text.strip())
-    if len(number.as_tuple().digits) > _EXACT.prec or (number and number.adjusted() >= _PLACES_MAX):
+    if len(number.as_tuple().digits) > _EXACT.prec or (number and not -_PLACES_MAX <= number.adjusted() < _PLACES_MAX):
         return None
     plain = number.normalize(_EXACT)
     last = plain.as_tuple().exponent
@@ -246,9 +256,14 @@ def _number(text: str) -> Decimal | None:
 
 
 def _instant(text: str) -> datetime | None:
+    found = _TIME.fullmatch(text)
+    if found is None:
+        return None
+    part, microsecond = Decimal("0." + (found["fraction"] or "0")), Decimal("0.000001")
+    zone = (found["zone"] or "Z").upper()
     try:
-        moment = datetime.fromisoformat(text)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+        moment = datetime.fromisoformat(f"{found['day']}T{found['clock'] or '00:00'}{zone}")
+        return (moment + timedelta(microseconds=int(part.quantize(microsecond) / microsecond))).astimezone(UTC)
     except (ValueError, OverflowError):
         return None
 

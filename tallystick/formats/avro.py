@@ -51,6 +51,8 @@ class AvroKind:
     """Of a decimal."""
     a_second: int = 0
     """Of a whole number that is a moment, so many a second; -1 of one that counts days. 0: it is none."""
+    is_single: bool = False
+    """Of a floating point number: has it 32 bits?"""
 
 
 class AvroOpener:
@@ -254,13 +256,13 @@ _MOMENTS = {
     "date": -1,
 }
 """Logical type to `AvroKind.a_second`. Source: Avro specification, logical types."""
+_FLOATING = "floating point number"
 _NAMES = {
     "string": "text",
     "enum": "text",
     "int": "whole number",
     "long": "whole number",
-    "float": "floating point number",
-    "double": "floating point number",
+    "double": _FLOATING,
     "record": "record",
     "error": "record",
     "array": "list",
@@ -277,6 +279,8 @@ def _kind_of(schema: Any) -> AvroKind:
             return AvroKind("uuid")
     if kind in ("int", "long") and isinstance(schema, dict):
         return AvroKind("whole number", a_second=_MOMENTS.get(schema.get(_LOGICAL, ""), 0))
+    if kind == "float":
+        return AvroKind(_FLOATING, is_single=True)
     return AvroKind("bytes" if kind == "fixed" else _NAMES.get(str(kind), str(kind)))
 
 
@@ -335,10 +339,11 @@ def _comparable(path: str, kinds: frozenset[AvroKind], schema_id: int) -> Callab
     """Return what makes a value of these kinds comparable. It raises Undecodable where none can be."""
     convert, moments = _converter(kinds), {kind.a_second for kind in kinds if kind.name == "whole number"}
     a_second = moments.pop() if len(moments) == 1 else None
+    is_single = {kind.is_single for kind in kinds if kind.name == _FLOATING} == {True}
 
     def comparable(value: Any) -> Any:
         if isinstance(value, float):
-            return number_of(value)
+            return number_of(value, is_single=is_single)
         if isinstance(value, int) and not isinstance(value, bool) and a_second != 0:
             if a_second is None:
                 raise not_comparable(path, "whole numbers of several meanings", schema_id)

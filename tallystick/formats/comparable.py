@@ -1,11 +1,13 @@
 """Values of Avro and Protobuf in columns that are compared besides money: more types than a key or an amount may have.
 
-A float or a double is the number that its bits are, with the fewest digits that tell it from its neighbours; true and
+A float or a double is the number that its bits are, with the fewest digits that tell it from its neighbours of its own
+width; what is no number is named as PostgreSQL and Spark name it; true and
 false stand as in JSON. A moment is its instant in ISO 8601, in UTC. What has no one text (bytes, lists, whole records)
 makes the record unreadable, with the reason: told as absent, it would differ from every row.
 """
 
 import math
+import struct
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,21 +16,45 @@ import msgspec
 from tallystick.formats.prefix import Undecodable
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DIGITS_OF_A_SINGLE = 9
 EXPECTED = "expected a text, a number, a moment or a truth value, which can be compared"
 
 
-def number_of(value: float) -> Any:
-    """Return a floating point number as JSON; as a text what JSON has no number for."""
-    return msgspec.Raw(repr(value).encode()) if math.isfinite(value) else str(value)
+def number_of(value: float, *, is_single: bool = False) -> Any:
+    """Return a floating point number as JSON; as a text what JSON has no number for. is_single: of 32 bits."""
+    if math.isfinite(value):
+        return msgspec.Raw((_fewest_digits(value) if is_single else repr(value)).encode())
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _fewest_digits(value: float) -> str:
+    """Return a number of 32 bits with the fewest digits that are no other one of 32 bits; nine tell all apart."""
+    texts = (f"{value:.{digits}g}" for digits in range(1, _DIGITS_OF_A_SINGLE + 1))
+    return repr(next(float(text) for text in texts if _as_single(float(text)) == value))
+
+
+def _as_single(value: float) -> float:
+    try:
+        (narrowed,) = struct.unpack("f", struct.pack("f", value))
+    except OverflowError:  # rounded up beyond the largest
+        return math.inf
+    return float(narrowed)
 
 
 def moment_of(value: int, *, a_second: int) -> Any:
-    """Return a count since 1970 as an instant, `a_second` of them a second; the number itself beyond the calendar."""
+    """Return a count since 1970 as an instant, `a_second` of them a second, rounded to the microsecond as a time in
+    text is; the number itself beyond the calendar.
+    """
     try:
-        moment = _EPOCH + timedelta(seconds=value // a_second, microseconds=value % a_second * 1_000_000 // a_second)
+        moment = _EPOCH + timedelta(seconds=value // a_second, microseconds=_rounded(value % a_second, a_second))
     except OverflowError:
         return value
     return moment.isoformat().replace("+00:00", "Z")
+
+
+def _rounded(part: int, a_second: int) -> int:
+    microseconds, rest = divmod(part * 1_000_000, a_second)
+    return microseconds + (2 * rest > a_second or (2 * rest == a_second and microseconds % 2))
 
 
 def not_comparable(path: str, kind: str, schema_id: int) -> Undecodable:

@@ -191,7 +191,8 @@ def _leaf(field: Any, *, comparable: bool) -> tuple[Get, str]:
         return _unusable, kind
     read: Get = lambda message: getattr(message, name)  # noqa: E731 - what stands below wraps it
     if is_floating:
-        read = lambda message: number_of(getattr(message, name))  # noqa: E731
+        is_single = _name_of_type(field) == "float"
+        read = lambda message: number_of(getattr(message, name), is_single=is_single)  # noqa: E731
     if field.enum_type is not None:
         names = {one.number: one.name for one in field.enum_type.values}
         read = lambda message: names.get(getattr(message, name), getattr(message, name))  # noqa: E731

@@ -178,7 +178,8 @@ class EventDecoder:
         columns = [names_of(path) for path in self._compared.paths]
         if any(len(names) > 1 for names in columns):
             return None
-        keys = {f"compared_{number}": name for number, (name,) in enumerate(columns)}
+        fields = {name: f"compared_{number}" for number, (name,) in enumerate(columns)}  # two may be one value
+        keys = {field: name for name, field in fields.items()}
         shape = msgspec.defstruct(
             "Compared", [(name, msgspec.Raw, msgspec.Raw()) for name in keys], rename=keys, gc=False
         )
@@ -186,7 +187,7 @@ class EventDecoder:
             events = list(map(msgspec.json.Decoder(shape).decode, opened))  # type: ignore[arg-type]  # or a TypeError
         except DECODE_ERRORS:
             return None
-        return [list(map(bytes, map(attrgetter(name), events))) for name in keys]
+        return [list(map(bytes, map(attrgetter(fields[name]), events))) for (name,) in columns]
 
     def payload(self, record: PlacedRecord) -> bytes | None:
         """Return what is read of a record: its value, or one JSON object with its headers and its key (ADR 45).

@@ -27,7 +27,7 @@ A copy on a topic of no leg pairs with nothing and doubles nothing: nobody of th
 One file, since who is whose partner and what a copy without one is are answered by the same few questions about places.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -133,6 +133,8 @@ def pair_several(
     if origins and followers:
         apart = _belongs_to_an_older_pair(case, extras, deadlines, follower=follower)
         pairs = _pair(origins, followers, apart=apart, columns=columns)
+        if columns and extras:
+            pairs = tuple(_first_copies_first(pairs, origins, extras, apart))
     beside = _beside_unread(case, pairs, extras)
     key_was_paired = bool(pairs) or (bool(followers) and _was_consumed(case, follower))
     partner = {copy.item_id: other for pair in pairs for copy, other in (pair, pair[::-1])}
@@ -266,8 +268,8 @@ def _pair(
     apart: Callable[[Entry, Entry], bool],
     columns: ComparedColumns,
 ) -> tuple[tuple[Entry, Entry], ...]:
-    """Pair equal copies first, or as many as tolerances let agree, then the rest in order, without copies that may not
-    be paired any more. apart: are no pair. Of very many copies each takes the first that agrees.
+    """Pair equal copies first, or as many as tolerances let agree, then those of the same money, then the rest in
+    order, without copies that may not be paired any more. apart: are no pair. Of very many copies each takes the first that agrees.
     """
     free_origins = [copy for copy in origins if copy.carried is None or copy.carried.pairable]
     free_followers = [copy for copy in followers if copy.carried is None or copy.carried.pairable]
@@ -286,8 +288,33 @@ def _pair(
         take(lambda copy, one: followed.get(copy.item_id) == one.item_id)
     else:
         take(lambda copy, one: columns.agree(one.compared, copy.compared))
+    take(lambda copy, one: copy.compared.money == one.compared.money)
     take(lambda copy, one: True)
     return tuple(pairs)
+
+
+def _first_copies_first(
+    pairs: Iterable[tuple[Entry, Entry]],
+    origins: Iterable[Entry],
+    extras: Collection[str],
+    apart: Callable[[Entry, Entry], bool],
+) -> Iterator[tuple[Entry, Entry]]:
+    """Yield the pairs, where a copy too many has a follower of the same money and a first one has none, with the first
+    one in its place: one follower stands for it, whichever of the two it repeats in its other columns.
+    """
+    pairs = tuple(pairs)
+    paired = {origin.item_id for origin, _ in pairs}
+    firsts = [
+        copy
+        for copy in origins
+        if copy.item_id not in extras and copy.item_id not in paired and (copy.carried is None or copy.carried.pairable)
+    ]
+    for origin, follower in pairs:
+        fit = (one for one in firsts if one.compared.money == follower.compared.money and not apart(one, follower))
+        first = next(fit, None) if origin.item_id in extras else None
+        if first is not None:
+            firsts.remove(first)
+        yield first or origin, follower
 
 
 _CHOICES_MAX = 10_000

@@ -59,9 +59,14 @@ def with_compared_text(rows: pa.RecordBatch, compared: ComparedColumns) -> pa.Re
             continue
         plain = pc.fill_null(pc.match_substring_regex(column, f"^(?:{_AS_WRITTEN[rule.kind]})$"), False)
         parts.append(pc.case_when(pc.make_struct(pc.is_null(column), plain), pa.scalar("null"), in_quotes))
-    texts = _joined(parts, compared, lambda row: [column[row].as_py() for column in columns])
+    texts = _joined(parts, compared, lambda row: [_text(column[row]) for column in columns])
     kept = {name: rows[name] for name in rows.schema.names if name not in compared.labels}
     return pa.record_batch(kept | {TEXT: texts})
+
+
+def _text(value: pa.StringScalar) -> str | None:
+    """Return a row's text; with escapes where its bytes are none, which Arrow does not say before they are read."""
+    return value.as_buffer().to_pybytes().decode(errors="backslashreplace") if value.is_valid else None
 
 
 def _are_simple(column: pa.Array, *, in_quotes: bool) -> bool:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tallystick.contract.compare import ComparedColumns, CompareRule, compared_columns, text_of_json, written
+from tallystick.contract.compare import ComparedColumns, CompareRule, Kind, compared_columns, text_of_json, written
 from tallystick.contract.contract import Contract, ContractRefused
 from tallystick.contract.contract import contract_of as contract_at
 from tallystick.contract.equality import TEXT_LENGTH_MAX, Compared
@@ -52,6 +52,12 @@ TEXT, NUMBER, TIME = {"exact": "text"}, {"exact": "number"}, {"exact": "time"}
         (TIME, "2026-01-01T02:00:00+02:00", "2026-01-01 00:00:00"),
         (TIME, "2026-01-01", "2026-01-01T00:00:00Z"),
         (TIME, "2026-01-01T00:00:00.500000Z", "2026-01-01 00:00:00.5+00"),
+        (NUMBER, "1E308", f"1{'0' * 308}.0"),
+        (NUMBER, "-5e-324", f"-0.{'0' * 323}5"),
+        (TIME, "2026-01-01T10:00:00.123456789Z", "2026-01-01 10:00:00.123457+00"),
+        (TIME, "2026-01-01T23:59:59.9999996Z", "2026-01-02"),
+        (TIME, "2026-01-01t10:00:00z", "2026-01-01T10:00:00"),
+        (TIME, "2026-01-01 10:00:00.0000000 +01:00", "2026-01-01T09:00:00Z"),
         (TIME, "soon", "soon"),
         ({"abs": 1}, "1.5", "2.5"),
         ({"abs": 0}, "1.5", "1.50"),
@@ -84,10 +90,16 @@ def test_these_agree(rule: dict[str, Any], one: str | None, other: str | None) -
         (NUMBER, "0", None),
         (NUMBER, "9007199254740993", "9007199254740992"),
         (NUMBER, f"0.1{'0' * 420}1", "0.1"),
-        (NUMBER, "1e100", f"1{'0' * 100}"),
+        (NUMBER, "1e400", f"1{'0' * 400}"),
+        (NUMBER, "1e-2000000", "0"),
+        (NUMBER, "\u0661", "1"),
         (TIME, "2026-01-01T00:00:00+02:00", "2026-01-01T00:00:00"),
         (TIME, "2026-01-01T00:00:00.000001Z", "2026-01-01T00:00:00Z"),
         (TIME, "1767225600", "2026-01-01T00:00:00Z"),
+        (TIME, "1711123112345", "1711123122345"),
+        (TIME, "2026-01-01+05:00", "2026-01-01-05:00"),
+        (TIME, "20260101", "2026-01-01"),
+        (TEXT, "a\0", "a"),
         ({"abs": 1}, "1.5", "2.5001"),
         ({"abs": 1}, "1", None),
         ({"abs": 1}, "NaN", "1"),
@@ -107,6 +119,12 @@ def test_these_agree(rule: dict[str, Any], one: str | None, other: str | None) -
 )
 def test_these_do_not(rule: dict[str, Any], one: str | None, other: str | None) -> None:
     assert not agree(rule, one, other)
+
+
+@pytest.mark.parametrize("kind", ["text", "number", "time"])
+def test_nothing_is_compared_with_a_nul_which_no_store_takes(kind: Kind) -> None:
+    assert "\0" not in written(kind, "1\0")
+    assert "\\u0000" not in columns({"exact": kind}).text_of(["1\0"])
 
 
 @LAW

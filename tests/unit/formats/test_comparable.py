@@ -40,13 +40,20 @@ def of_avro(kind: Any, value: Any) -> Any:
         ("boolean", True, True),
         ("double", 0.1, "0.1"),
         ("double", 1e300, "1e+300"),
-        ("double", float("nan"), "nan"),
-        ("double", float("-inf"), "-inf"),
+        ("double", float("nan"), "NaN"),
+        ("double", float("inf"), "Infinity"),
+        ("float", float("-inf"), "-Infinity"),
         ("float", 0.5, "0.5"),
+        ("float", 0.1, "0.1"),
+        ("float", 16777216.0, "16777216.0"),
+        ("float", 3.4028234663852886e38, "3.4028235e+38"),
+        (["null", "float", "double"], 0.5, "0.5"),
         (DECIMAL, (1250).to_bytes(2, "big"), "12.50"),
         (["null", "double"], None, None),
         (["null", "double"], 2.5, "2.5"),
         ({"type": "long", "logicalType": "timestamp-millis"}, 1_767_225_600_001, "2026-01-01T00:00:00.001000Z"),
+        ({"type": "long", "logicalType": "timestamp-nanos"}, 1_500, "1970-01-01T00:00:00.000002Z"),
+        ({"type": "long", "logicalType": "timestamp-nanos"}, 2_500, "1970-01-01T00:00:00.000002Z"),
         ({"type": "long", "logicalType": "timestamp-micros"}, 1_767_225_600_000_000, "2026-01-01T00:00:00Z"),
         ({"type": "long", "logicalType": "local-timestamp-millis"}, -1, "1969-12-31T23:59:59.999000Z"),
         ({"type": "int", "logicalType": "date"}, 20_454, "2026-01-01T00:00:00Z"),
@@ -113,7 +120,8 @@ def of_protobuf(path: str, value: dict[str, Any]) -> Any:
         ("single", {"single": 0.5}, "0.5"),
         ("twice", {"twice": 0.1}, "0.1"),
         ("twice", {}, "0.0"),
-        ("twice", {"twice": "Infinity"}, "inf"),
+        ("twice", {"twice": "Infinity"}, "Infinity"),
+        ("single", {"single": 0.1}, "0.1"),
         ("maybe", {}, None),
         ("own.fee", {"own": {"fee": 0.25}}, "0.25"),
         ("own.fee", {}, None),
@@ -126,7 +134,7 @@ def test_what_protobuf_can_say_in_one_text_is_compared(path: str, value: dict[st
 
 
 def test_a_timestamp_is_its_instant() -> None:
-    assert of_protobuf("at", {"at": "2026-01-01T00:00:00.000001999Z"}) == "2026-01-01T00:00:00.000001Z"
+    assert of_protobuf("at", {"at": "2026-01-01T00:00:00.000001999Z"}) == "2026-01-01T00:00:00.000002Z"
 
 
 @pytest.mark.parametrize(("path", "said"), [("raw", "bytes"), ("many", "list"), ("own", "message")])

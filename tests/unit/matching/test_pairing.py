@@ -57,6 +57,46 @@ def test_what_was_read_for_a_column_that_is_compared_no_more_changes_no_partner(
     )
 
 
+STATUS = compared_columns({"status": "exact"})
+
+
+def saying(copy: Entry, status: str, **about: Any) -> Entry:
+    return replace(copy, compared_text=STATUS.text_of([status]), **about)
+
+
+def by_status(*copies: Entry) -> dict[str, tuple[MatchStatus, str]]:
+    """Pair them, events first, and give each residue's fate and its partner."""
+    outcome = pair_key(case_of(*copies), direction=T2L, deadlines=deadlines_of(), columns=STATUS)
+    return {one.copy.item_id: (one.fate, one.partner.item_id if one.partner else "") for one in outcome.residues}
+
+
+def test_a_copy_whose_money_agrees_is_partner_before_one_whose_money_does_not() -> None:
+    one, small, whole = saying(event(11), "A"), saying(row(1), "B", amount_minor=5), saying(row(2), "B")
+    assert by_status(one, small, whole) == {
+        one.item_id: (MatchStatus.UNEQUAL, whole.item_id),
+        small.item_id: (MatchStatus.EXTRA, ""),
+    }
+
+
+def test_of_a_resent_event_the_first_has_the_only_row_though_that_says_what_the_second_does() -> None:
+    first, again, posted = saying(event(11), "A"), saying(event(12), "B"), saying(row(1), "B")
+    assert by_status(first, again, posted) == {
+        first.item_id: (MatchStatus.UNEQUAL, posted.item_id),
+        again.item_id: (MatchStatus.EXTRA, ""),
+    }
+    each = by_status(first, again, posted, saying(row(2), "A"))
+    assert each == {again.item_id: (MatchStatus.EXTRA, posted.item_id)}
+
+
+def test_the_only_row_stays_with_the_event_whose_money_it_has() -> None:
+    first, again = saying(event(11), "A"), saying(event(12), "B", amount_minor=5)
+    posted = saying(row(1), "B", amount_minor=5)
+    assert by_status(first, again, posted) == {
+        first.item_id: (MatchStatus.FOLLOWER_ABSENT, ""),
+        again.item_id: (MatchStatus.EXTRA, posted.item_id),
+    }
+
+
 def test_very_many_copies_of_a_key_take_no_time_and_each_agrees_if_it_can() -> None:
     columns = compared_columns({"fee": CompareRule(abs=Decimal(1))})
     one, other = (columns.text_of([fee]) for fee in ("1", "2"))

@@ -52,6 +52,13 @@ def test_rows_together_say_what_each_says(rows: list[tuple[str | None, ...]]) ->
     assert read.to_pylist() == [in_row(row, COLUMNS) for row in batch.to_pylist()]
 
 
+def test_a_row_s_bytes_that_are_no_text_are_compared_with_their_escapes() -> None:
+    columns = compared_columns({"status": "exact"})
+    values = pa.array([b"caf\xe9", b"paid", None], pa.binary())
+    read = with_compared_text(pa.record_batch({"compared_0": values.view(pa.string())}), columns)
+    assert read["compared_text"].to_pylist() == [columns.text_of([one]) for one in ("caf\\xe9", "paid", None)]
+
+
 def test_without_compared_columns_rows_are_what_they_were() -> None:
     batch = pa.record_batch({"row_id": ["1"]})
     assert with_compared_text(batch, ComparedColumns()) is batch
