@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock audit sbom adopt pin-images compose-check image-check helm-check routes demo lab lab-secured lab-formats lab-ledgers lab-long soak simulate replay backfill long-history crash model fuzz mutants natural relay cluster up down browser-setup mariadb-setup promtool-setup object-store-setup object-store postgres-setup registry-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser test-newest test-oldest bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages bench-window bench-compared clean
+.PHONY: help setup lock audit sbom adopt pin-images compose-check image-check helm-check routes demo lab lab-secured lab-formats lab-ledgers lab-long soak simulate replay backfill long-history crash model fuzz mutants natural relay cluster up down browser-setup mariadb-setup promtool-setup object-store-setup object-store postgres-setup registry-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser test-newest test-oldest bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages bench-window bench-compared bench-formats clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -195,6 +195,9 @@ bench-cost: setup ## Count the bytes, rows, jobs and shuffles of a reconciliatio
 
 bench-compared: setup ## Measure what a column costs that is compared besides money (EVENTS=1000000 TIMES=4)
 	$(BIN)/python -m bench.compared --events $(or $(EVENTS),1000000) --times $(or $(TIMES),4)
+
+bench-formats: setup registry-setup ## Measure a window in Avro and in Protobuf beside the same in JSON (EVENTS=3000000 TIMES=4)
+	$(BIN)/python -m bench.formats --events $(or $(EVENTS),3000000) --times $(or $(TIMES),4)
 
 bench-save: setup ## Save the last measurements as those of this release, in bench/results/
 	$(BIN)/python -m bench.keep

@@ -7,8 +7,9 @@ does, so that both sides agree under read_committed and only there.
 import random
 import uuid
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 
 import psycopg
@@ -35,6 +36,9 @@ _COLUMNS = "event_id, payment_id, leg, amount_minor, currency"
 _MOVED_MINOR = 500
 _MARKERS_SECONDS_MAX = 300
 
+ValueOf = Callable[[int], bytes]
+"""A record's value, by its event's number."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class DataSize:
@@ -56,10 +60,11 @@ class DataSize:
     seed: int = 1
 
 
-def make_empty(stack: LabStack, size: DataSize) -> None:
-    """The topic and both tables, with nothing in them: here the books begin."""
+def make_empty(stack: LabStack, size: DataSize, topics: Collection[str] = (TOPIC,)) -> None:
+    """The topics and both tables, with nothing in them: here the books begin."""
     admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
-    admin.create_topics([NewTopic(TOPIC, num_partitions=size.partitions)])[TOPIC].result(30)
+    for made in admin.create_topics([NewTopic(topic, num_partitions=size.partitions) for topic in topics]).values():
+        made.result(30)
     unique = "UNIQUE" if size.hot_key_copies == 1 else ""
     with psycopg.connect(stack.ledger_owner_dsn, autocommit=True) as owner:
         owner.execute("CREATE SCHEMA bench; GRANT USAGE ON SCHEMA bench TO tallystick_reader")
@@ -67,32 +72,34 @@ def make_empty(stack: LabStack, size: DataSize) -> None:
             owner.execute(_MAKE_TABLE.format(table=table, unique=unique))
 
 
-def write_topic(stack: LabStack, size: DataSize) -> None:
+def write_topic(stack: LabStack, size: DataSize, topic: str = TOPIC, value_of: ValueOf | None = None) -> None:
     """Write the events, transaction by transaction; returns once a reader of committed records sees all of them.
 
     A commit is answered before its markers are written, and of a thousand partitions these take the broker seconds.
+    value_of: what an event is written as, by its number; JSON without one.
     """
-    producer, chance = _producer(stack, "bench-writer"), random.Random(size.seed)
+    producer, chance = _producer(stack, f"{topic}-writer"), random.Random(size.seed)
+    value_of = value_of or partial(_json, size)
     for first in range(0, size.events, size.transaction_events):
         members = range(first, min(first + size.transaction_events, size.events))
         if chance.randrange(100) < size.aborted_percent:
-            _write(producer, size, members)
+            _write(producer, size, members, topic, value_of)
             producer.abort_transaction()
-        _write(producer, size, members)
+        _write(producer, size, members, topic, value_of)
         producer.commit_transaction()
     admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
     committed, written = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED
     process.wait_until(
-        lambda: _ends(admin, size, committed) == _ends(admin, size, written),
-        what=f"all transactions on {TOPIC} ended",
+        lambda: _ends(admin, size, topic, committed) == _ends(admin, size, topic, written),
+        what=f"all transactions on {topic} ended",
         deadline_seconds=_MARKERS_SECONDS_MAX,
     )
 
 
-def _ends(admin: AdminClient, size: DataSize, isolation_level: IsolationLevel) -> list[int]:
+def _ends(admin: AdminClient, size: DataSize, topic: str, isolation_level: IsolationLevel) -> list[int]:
     """LSO or high watermark of each partition."""
     newest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    asked = {TopicPartition(TOPIC, partition): newest for partition in range(size.partitions)}
+    asked = {TopicPartition(topic, partition): newest for partition in range(size.partitions)}
     answers = admin.list_offsets(asked, isolation_level=isolation_level)
     return [answers[one].result(60).offset for one in asked]
 
@@ -140,7 +147,7 @@ def plant_copies(stack: LabStack, size: DataSize) -> None:
     """Write one event a second time, and its row too; for that the table's key is unique no longer."""
     number = size.events // 4
     producer = _producer(stack, "bench-second-writer")
-    _write(producer, size, range(number, number + 1))
+    _write(producer, size, range(number, number + 1), TOPIC, partial(_json, size))
     producer.commit_transaction()
     with psycopg.connect(stack.ledger_owner_dsn) as owner:
         owner.execute(f"DROP INDEX {AGREES}_event_id_idx; CREATE INDEX ON {AGREES} (event_id)")
@@ -171,27 +178,26 @@ def _producer(stack: LabStack, transactional_id: str) -> Producer:
     return producer
 
 
-def _write(producer: Producer, size: DataSize, members: range) -> None:
+def _write(producer: Producer, size: DataSize, members: range, topic: str, value_of: ValueOf) -> None:
     producer.begin_transaction()
-    for number, value in _values(size, members):
+    for number in members:
+        value = value_of(number)
         hot = number % 100 < size.hot_partition_percent
         partition = 0 if hot else number % size.partitions
         while True:
             try:
-                producer.produce(TOPIC, value=value, partition=partition)
+                producer.produce(topic, value=value, partition=partition)
                 break
             except BufferError:
                 producer.poll(0.1)
     if producer.flush(120):
-        raise RuntimeError(f"{TOPIC}: the broker did not take all events within 120 s; see its log")
+        raise RuntimeError(f"{topic}: the broker did not take all events within 120 s; see its log")
 
 
-def _values(size: DataSize, members: range) -> Iterator[tuple[int, bytes]]:
+def _json(size: DataSize, number: int) -> bytes:
     filler = f',"note":"{"x" * size.filler_bytes}"' if size.filler_bytes else ""
-    for number in members:
-        event_id, payment_id, amount_minor = event(size, number)
-        yield (
-            number,
-            f'{{"event_id":"{event_id}","payment_id":"{payment_id}","leg":"payment",'
-            f'"amount_minor":{amount_minor},"currency":"EUR"{filler}}}'.encode(),
-        )
+    event_id, payment_id, amount_minor = event(size, number)
+    return (
+        f'{{"event_id":"{event_id}","payment_id":"{payment_id}","leg":"payment",'
+        f'"amount_minor":{amount_minor},"currency":"EUR"{filler}}}'
+    ).encode()

@@ -22,9 +22,8 @@ TEXT_LENGTH_MAX = 500
 """Characters of a key, leg or currency: at most 2,000 bytes, which PostgreSQL still takes into an index."""
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 """Minor units that are compared."""
-NUMBER = re.compile(r"[ \t\n\v\f\r]*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?[ \t\n\v\f\r]*", re.ASCII)
-"""A number in text as Spark casts it; Python would take `_` between digits, every kind of space, and digits of every
-script, too."""
+NUMBER = re.compile(r"[ \t\n\v\f\r]*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?[ \t\n\v\f\r]*")
+"""A number in text as Spark casts it; Python would take `_` between digits, and every kind of space, too."""
 _LONG_DIGITS, _DECIMAL_DIGITS = 19, 38
 """Digits of a long, and of Spark's widest decimal: a zero of a larger exponent is no number there."""
 

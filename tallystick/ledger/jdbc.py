@@ -42,7 +42,7 @@ from sqlalchemy import (
     true,
     types,
 )
-from sqlalchemy.dialects import oracle
+from sqlalchemy.dialects import mysql, oracle
 from sqlalchemy.engine.interfaces import ReflectedIndex
 from sqlalchemy.exc import DBAPIError, NoSuchTableError, OperationalError
 from sqlalchemy.pool import NullPool
@@ -93,6 +93,12 @@ _ROW_END = text(
     "SELECT column_name FROM information_schema.columns WHERE table_schema = :schema AND table_name = :name "
     "AND generation_expression = 'ROW END'"
 )
+
+_CHARACTERS = text(
+    "SELECT character_set_name AS characters, collation_name AS collation FROM information_schema.columns "
+    "WHERE table_schema = :schema AND table_name = :name AND column_name = :column"
+)
+"""No set for what is no text."""
 
 _ALIKE_IN_OTHER_CASE = (*MYSQL_FAMILY, "mssql")
 """Databases that by default take texts for equal that differ in case, or by spaces at their end."""
@@ -294,8 +300,10 @@ class JdbcLedger:
         asked = sorted(value for value in values if value is not None)
         found: dict[str, list[LedgerRow]] = {}
         is_whole, wanted = self._slices_still_whole(), frozenset(match_keys)
+        as_written = self._as_written(key)
         for first in range(0, len(asked), _KEYS_AT_ONCE):
-            query = self._select().where(key.in_(asked[first : first + _KEYS_AT_ONCE])).order_by(self._order)
+            some = [as_written(value) for value in asked[first : first + _KEYS_AT_ONCE]]
+            query = self._select().where(key.in_(some)).order_by(self._order)
             for row in self.connection.execute(query):
                 position = -1 if row.position is None else self._position(row.position)
                 texts = {name: _text(getattr(row, name)) for name in _TEXTS}
@@ -313,6 +321,22 @@ class JdbcLedger:
                 if one.match_key in wanted:
                     found.setdefault(one.match_key, []).append(one)
         return {match_key: tuple(rows) for match_key, rows in found.items()}
+
+    def _as_written(self, column: ColumnElement[Any]) -> Callable[[Any], Any]:
+        """Return how a value is asked for: of MariaDB and MySQL as the column would hold it.
+
+        One with a character that the column's set lacks would be refused, with all that are asked beside it (error
+        1271). Written so it equals no row, or one with `?` in its place, which nobody has asked for.
+        """
+        if self.connection.dialect.name not in MYSQL_FAMILY:
+            return lambda value: value
+        schema, name = self._place
+        asked = {"schema": schema, "name": name, "column": bare(self.ledger.columns.match_key)}
+        found = self.connection.execute(_CHARACTERS, asked).one_or_none()
+        if found is None or found.characters is None:
+            return lambda value: value
+        written = mysql.CHAR(charset=found.characters)
+        return lambda value: cast(value, written).collate(found.collation)
 
     def _slices_still_whole(self) -> Callable[[int], bool]:
         """Return a test of a position: does its slice hold the rows that a cut read there? Then all of it was read.

@@ -269,7 +269,8 @@ def _pair(
     columns: ComparedColumns,
 ) -> tuple[tuple[Entry, Entry], ...]:
     """Pair equal copies first, or as many as tolerances let agree, then those of the same money, then the rest in
-    order, without copies that may not be paired any more. apart: are no pair. Of very many copies each takes the first that agrees.
+    order, without copies that may not be paired any more. apart: are no pair. Of very many copies each takes the first
+    that agrees.
     """
     free_origins = [copy for copy in origins if copy.carried is None or copy.carried.pairable]
     free_followers = [copy for copy in followers if copy.carried is None or copy.carried.pairable]

@@ -236,6 +236,23 @@ def test_keys_that_differ_in_case_or_by_a_space_at_the_end_are_different_keys(ma
     assert {key: [row.row_id for row in rows] for key, rows in found.items()} == {"key": ["2"]}
 
 
+@pytest.mark.parametrize("characters", ["latin1 COLLATE latin1_german1_ci", "utf8mb3", "utf8mb4 COLLATE utf8mb4_bin"])
+def test_a_key_with_characters_that_the_column_cannot_hold_hides_no_other_key(
+    mariadb: MariadbBooks, characters: str
+) -> None:
+    books = mariadb.books
+    mariadb.execute(f"ALTER TABLE posting MODIFY event_id varchar(40) CHARACTER SET {characters} NOT NULL")
+    books.take_cut()
+    mariadb.post(payment("a"))
+    books.produce(*payments("a", "\U0001f4b6 \u043a\u043b\u044e\u0447"))
+    cut = books.take_cut()
+    run = books.judge(cut)
+    assert kinds(run) == expected(("phantom_in_topic", payment("\U0001f4b6 \u043a\u043b\u044e\u0447")))
+    with open_ledger_of(books.store, books.contract, books.connections) as there:
+        found = there.look_up_rows([payment("a").event_id, "?", "\U0001f4b6"], cut.ledger_slice)
+    assert list(found) == [payment("a").event_id]
+
+
 def test_what_does_not_fit_is_refused_and_nothing_is_written(
     mariadb: MariadbBooks, server: MariadbServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

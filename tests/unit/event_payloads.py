@@ -28,8 +28,10 @@ _RULES = {
     "at": CompareRule(within="2s", event="data.at"),
 }
 COMPARING = EventFields().comparing(compared_columns(_RULES))
+_ONE_VALUE_TWICE = {"a": CompareRule(exact="text", event="note"), "b": CompareRule(exact="number", event="note")}
 SOME_FIELDS = (
     FIELDS,
+    EventFields().comparing(compared_columns(_ONE_VALUE_TWICE)),
     NESTED,
     EventFields(transaction_key="event_id"),
     EventFields(amount_unit="major"),
@@ -172,9 +174,9 @@ SCHEMAS = st.fixed_dictionaries(
 
 @st.composite
 def comparing(draw: st.DrawFn) -> EventFields:
-    """Such fields, and up to two columns that are compared besides, at paths of their own."""
+    """Such fields, and up to three columns that are compared besides; two may be one value of the payload."""
     fields = draw(SCHEMAS)
-    paths = draw(st.lists(_PATHS, max_size=2, unique=True))
+    paths = draw(st.lists(_PATHS, max_size=3))
     rules = {f"column_{number}": CompareRule(exact="number", event=path) for number, path in enumerate(paths)}
     columns = compared_columns(rules)
     try:

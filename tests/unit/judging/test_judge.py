@@ -141,6 +141,16 @@ def test_an_item_that_is_broken_later_names_its_class() -> None:
 
 
 @pytest.mark.parametrize("state", [ItemState.BROKEN, ItemState.WRITTEN_OFF])
+def test_a_row_too_many_stays_one_where_an_event_follows_it_that_differs(state: ItemState) -> None:
+    surplus = item_of(row(2), state, reason="duplicate_in_ledger", break_id=uuid4())
+    result = judged(evidence_of(event(11, amount_minor=5), carried=[surplus]), carried=[surplus])
+    (kept,) = (item for item in result.items if item.item_id == surplus.item_id)
+    assert (kept.state, kept.found_as, kept.break_id) == (state, surplus.found_as, surplus.break_id)
+    assert (kept.pairable, kept.cleared_by) == (False, "topic:billing.payouts:0:11")
+    assert [found.break_class for found in result.breaks] == ["amount_mismatch"]
+
+
+@pytest.mark.parametrize("state", [ItemState.BROKEN, ItemState.WRITTEN_OFF])
 def test_a_row_too_many_stays_what_it_was_judged_where_an_event_follows_it(state: ItemState) -> None:
     surplus = item_of(row(2), state, reason="duplicate_in_ledger", break_id=uuid4())
     (item,) = judged(evidence_of(event(11), carried=[surplus]), carried=[surplus]).items
