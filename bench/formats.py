@@ -30,7 +30,9 @@ from lab.services.event_format import AVRO_SCHEMA, PROTOBUF_SCHEMA, EventFormat,
 from lab.soak.long_run import LongRun
 from tallystick.connections.connections import environment_variable
 from tallystick.contract.contract import load_contract
+from tallystick.model.verdict import Verdict
 from tallystick.store.engine import connect_store, migrate, open_store
+from tallystick.store.runs.run_store import read_run
 
 FIGURES = REPOSITORY / "build" / "bench_formats.json"
 _FORMATS = (EventFormat.JSON, EventFormat.AVRO, EventFormat.PROTOBUF)
@@ -72,6 +74,7 @@ def main() -> None:
             run.say("writing as many rows")
             write_ledger(stack, size, (AGREES,))
             told = run_ours(contracts)
+            runs = [read_run(engine, path.stem, 1) for path in contracts]
     finally:
         registry.stop()
     seconds = {str(one): told["seconds"][place :: len(_FORMATS)] for place, one in enumerate(_FORMATS)}
@@ -81,7 +84,7 @@ def main() -> None:
     FIGURES.write_text(json.dumps({**figures, **machine()}, indent=2) + "\n")
     for name, ratio in ratios.items():
         run.say(f"{name}: {ratio:.2f}")
-    sys.exit(0 if told["answer"]["verdict"] == "MATCHED" else 1)
+    sys.exit(0 if all(one and one.result.verdict is Verdict.MATCHED for one in runs) else 1)
 
 
 def _topic(one: EventFormat) -> str:

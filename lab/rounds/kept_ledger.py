@@ -1,9 +1,9 @@
 """The ledger of a round in each kind that a contract can name: PostgreSQL of another version, or another database.
 
-The services always post to PostgreSQL. Where the ledger is of another kind, a loader of the lab's own copies what they
-have committed there before each window, each row once; the reconciler reads that copy alone, and knows nothing of its
-source. What an owner later does to a judged row, a loader that only adds does not carry over: such faults are not drawn
-(`has_owners`), and neither are those of a repair, which only PostgreSQL has.
+The services always post to PostgreSQL. MariaDB, Parquet and Iceberg hold copies: before each window a loader of the
+lab's own adds what the services have committed since, each row once; the reconciler reads that copy alone, and knows
+nothing of its source. Faults of rows that were judged, and of repairs, are drawn for `kind: postgres` alone: a loader
+that only adds carries no change over, other kinds tell changes in other words, and none of them is repaired.
 """
 
 import json
@@ -59,8 +59,8 @@ class LedgerKind(StrEnum):
         return OLDEST if self is LedgerKind.POSTGRES_13 else NEWEST
 
     @property
-    def has_owners(self) -> bool:
-        """Can judged rows change under the reconciler, and can it repair them?"""
+    def is_postgres(self) -> bool:
+        """Is it read by `kind: postgres`?"""
         return self in (LedgerKind.POSTGRES, LedgerKind.POSTGRES_13)
 
 
@@ -93,11 +93,11 @@ class KeptLedger:
 
     def move(self, contract: Mapping[str, Any]) -> dict[str, Any]:
         """Return the contract with its ledger of this kind; a copy is made, without a row."""
-        if self.kind.has_owners:
+        if self.kind.is_postgres:
             return dict(contract)
         name, source = contract["contract"], contract["ledger"]
         if self.target is None:
-            moved = {"kind": "jdbc", "order_by": "entry_id", "overlap": 0, **_without_horizon(source)}
+            moved = {**_without_horizon(source), "kind": "jdbc", "order_by": "entry_id", "overlap": 0}
         else:
             moved = {"connection": COPIED, **self.target.make(name)}
             self._sources[name], self._copied[name] = source, []

@@ -15,7 +15,7 @@ book, and shows it only to whom it may (lab/rounds/fronted_book.py).
 
 With a format the services write all events in it, beside a schema registry where it needs one. The score must be the
 same, without the faults of a repair: none is made there. With a ledger the contracts read their rows from it
-(lab/rounds/kept_ledger.py); of the kinds that are no PostgreSQL there is no round on three brokers. With --dag the last
+(lab/rounds/kept_ledger.py); only `kind: postgres` has a round on three brokers. With --dag the last
 window on one broker is judged by the contracts' DAGs, in an Airflow of its own; without, by the command line as all
 others.
 """
@@ -110,7 +110,7 @@ def main() -> None:
             fronted.append(judge_in_front(stack, folder / "rounds" / "fronted", run.say))
             store()
             _tell_fronted(fronted[-1], run.say)
-    drawn = [seed for seed in options.seeds if options.ledger.has_owners and draw_cluster_faults(seed).log_faults]
+    drawn = [seed for seed in options.seeds if options.ledger.is_postgres and draw_cluster_faults(seed).log_faults]
     if drawn:
         with (
             written_events(options.format, folder / "registry"),

@@ -136,7 +136,7 @@ def draw_faults(seed: int, ledger: LedgerKind = LedgerKind.POSTGRES) -> Drawn:
     """Draw each fault none to two times; a fifth of them at least once, another fifth with the next seed.
 
     Without those of a repair where events are no JSON: Tallystick refuses to repair them. Without those and what an
-    owner does to judged rows where the ledger is of a kind that has neither.
+    owner does to judged rows where the ledger is not read by `kind: postgres`.
     """
     dice = random.Random(f"faults:{seed}")
     retention = _is_due(seed) or _is_due(seed + 3)
@@ -146,7 +146,7 @@ def draw_faults(seed: int, ledger: LedgerKind = LedgerKind.POSTGRES) -> Drawn:
             is_due = fault.always or _is_due(place + seed) or (retention and fault.sends_again)
             times = max(dice.choice(_TIMES), int(is_due))
             draws += [Draw(book, fault, number) for number in range(min(times, 1) if fault.slow else times)]
-    log_faults = (*_due(LOG_FAULTS, seed), *(_due(JUDGED_FAULTS, seed) if ledger.has_owners else ()))
+    log_faults = (*_due(LOG_FAULTS, seed), *(_due(JUDGED_FAULTS, seed) if ledger.is_postgres else ()))
     if written_as().format is not EventFormat.JSON:
         log_faults = tuple(fault for fault in log_faults if "compensation" not in fault.fields)
     return Drawn(draws=tuple(draws), log_faults=log_faults, retention=retention)

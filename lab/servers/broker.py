@@ -42,6 +42,7 @@ _SETTINGS = {
     # A node that was killed comes back once its session is over: sooner than the stock 9 seconds.
     "broker.session.timeout.ms": "4000",
     "broker.heartbeat.interval.ms": "1000",
+    "metadata.max.idle.interval.ms": "10000",  # a record that says nothing, else twice a second
     # A compacted topic is compacted within seconds, by a cleaner that fits into a small heap.
     "log.cleaner.backoff.ms": "500",
     "log.cleaner.dedupe.buffer.size": "4194304",

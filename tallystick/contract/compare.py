@@ -11,8 +11,9 @@ The rules, of both sides:
   object or a list is the JSON that stands there. A text of more than TEXT_LENGTH_MAX characters, or with a NUL, which
   no store takes, is its SHA-256;
 - number: by its value, so that 1.50 is 1.5 and 15e-1, of at most _PLACES_MAX places on each side of the point;
-- time: an instant, rounded to the microsecond as PostgreSQL rounds. RFC 3339 or ISO 8601 with all their separators,
-  with a zone, or in UTC where there is none; a date is its midnight. Digits without separators are no time.
+- time: an instant, rounded to the microsecond. RFC 3339 or ISO 8601 with all their separators,
+  with a zone, or in UTC where there is none; a date is its midnight. Digits without separators are no time, and
+  neither are 24:00 and a leap second.
 """
 
 import json
@@ -39,8 +40,8 @@ _EXACT = Context(prec=4 * _PLACES_MAX)
 """No number that is compared has more digits, nor has the product of two."""
 _TIME = re.compile(
     r"(?P<day>\d{4}-\d{2}-\d{2})"
-    r"(?:[Tt ](?P<clock>\d{2}:\d{2}(?::\d{2})?)(?:[.,](?P<fraction>\d{1,50}))?"
-    r" ?(?P<zone>[Zz]|[+-]\d{2}(?::?\d{2})?)?)?",
+    r"(?:[Tt ](?P<minute>(?:[01]\d|2[0-3]):\d{2})(?::(?P<second>\d{2})(?:[.,](?P<fraction>\d{1,50}))?)?"
+    r"(?: ?(?P<zone>[Zz]|[+-]\d{2}(?::?\d{2}(?::\d{2})?)?))?)?",
     re.ASCII,
 )
 _SECONDS = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60), "h": Decimal(3600), "d": Decimal(86_400)}
@@ -63,8 +64,8 @@ class CompareRule(ContractPart):
     """Rule by which one column is compared: exactly one of exact, abs, rel and within."""
 
     exact: Kind | None = None
-    """text: character by character. number: 1.50 is 1.5. time: the same instant to the microsecond, in whatever
-    zone and precision it is written."""
+    """text: character by character. number: 1.50 is 1.5. time: the same instant, in whatever zone it is written,
+    rounded to the microsecond; where one side writes nanoseconds and the other cuts them off, say within: 1ms."""
     abs: Tolerance | None = None
     """Numbers may differ by so much."""
     rel: Tolerance | None = None
@@ -264,7 +265,7 @@ def _instant(text: str) -> datetime | None:
     part, microsecond = Decimal("0." + (found["fraction"] or "0")), Decimal("0.000001")
     zone = (found["zone"] or "Z").upper()
     try:
-        moment = datetime.fromisoformat(f"{found['day']}T{found['clock'] or '00:00'}{zone}")
+        moment = datetime.fromisoformat(f"{found['day']}T{found['minute'] or '00:00'}:{found['second'] or '00'}{zone}")
         return (moment + timedelta(microseconds=int(part.quantize(microsecond) / microsecond))).astimezone(UTC)
     except (ValueError, OverflowError):
         return None

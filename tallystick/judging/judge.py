@@ -225,22 +225,14 @@ def _cleared(copy: Entry, partner: Entry) -> Iterator[OpenItem]:
     item = _item_as_it_stands(copy)
     if item is None:
         return
-    stays = _stays_surplus(item)
+    judged = item.state in (ItemState.BROKEN, ItemState.WRITTEN_OFF)
+    stays = judged and item.found_as in SURPLUS_CLASSES
     yield _change(
         item,
         state=item.state if stays else ItemState.CLEARED,
         reason=item.reason if stays else reason_of(ReasonCode.PARTNER_CAME),
         pairable=False,
         cleared_by=partner.item_id,
-    )
-
-
-def _stays_surplus(item: OpenItem | None) -> bool:
-    """Return whether a run has called it one too many: a follower, right or wrong, makes it none the less so."""
-    return (
-        item is not None
-        and item.state in (ItemState.BROKEN, ItemState.WRITTEN_OFF)
-        and item.found_as in SURPLUS_CLASSES
     )
 
 
@@ -271,9 +263,6 @@ def _not_repaired(item: OpenItem, item_break: Break) -> OpenItem:
 def _residue_item(evidence: Evidence, residue: UnmatchedItem, item_break: Break | None) -> Iterator[OpenItem]:
     copy, state, item = residue.copy, _STATE_OF[residue.fate], _item_as_it_stands(residue.copy)
     if item is not None and item == copy.carried and (item.state, item.reason) == (state, residue.reason):
-        return
-    if residue.fate is MatchStatus.UNEQUAL and residue.partner is not None and _stays_surplus(copy.carried):
-        yield from _cleared(copy, residue.partner)
         return
     make = partial(_change, item) if item else partial(_new_item, evidence, copy)
     yield make(

@@ -29,6 +29,7 @@ from sqlalchemy import (
     String,
     Table,
     and_,
+    bindparam,
     cast,
     create_engine,
     func,
@@ -42,7 +43,7 @@ from sqlalchemy import (
     true,
     types,
 )
-from sqlalchemy.dialects import mysql, oracle
+from sqlalchemy.dialects import oracle
 from sqlalchemy.engine.interfaces import ReflectedIndex
 from sqlalchemy.exc import DBAPIError, NoSuchTableError, OperationalError
 from sqlalchemy.pool import NullPool
@@ -56,7 +57,7 @@ from tallystick.contract.sql_names import bare, parts_of
 from tallystick.ledger.earlier_rows import ReadSlice, find_read_slice
 from tallystick.ledger.innodb import read_innodb_holder, read_innodb_snapshot, refuse_other_than_row_start
 from tallystick.ledger.jdbc_connection import MYSQL_FAMILY, JdbcSettings
-from tallystick.ledger.jdbc_types import has_zone, is_exact_number, is_integer, is_moment
+from tallystick.ledger.jdbc_types import InItsCharacters, has_zone, is_exact_number, is_integer, is_moment
 from tallystick.ledger.protocol import (
     HorizonHolder,
     LedgerDescription,
@@ -99,6 +100,7 @@ _CHARACTERS = text(
     "WHERE table_schema = :schema AND table_name = :name AND column_name = :column"
 )
 """No set for what is no text."""
+_EVERY_CHARACTER = "utf8mb4"
 
 _ALIKE_IN_OTHER_CASE = (*MYSQL_FAMILY, "mssql")
 """Databases that by default take texts for equal that differ in case, or by spaces at their end."""
@@ -296,13 +298,13 @@ class JdbcLedger:
     def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
         key = self._column(self.ledger.columns.match_key)
         dialect = self.connection.dialect.name
-        values = (key_value(key.type, one, dialect=dialect) for one in match_keys)
-        asked = sorted(value for value in values if value is not None)
+        values = {one: key_value(key.type, one, dialect=dialect) for one in match_keys}
+        asked = sorted((one for one, value in values.items() if value is not None), key=lambda one: values[one])
         found: dict[str, list[LedgerRow]] = {}
-        is_whole, wanted = self._slices_still_whole(), frozenset(match_keys)
-        as_written = self._as_written(key)
+        is_whole, key_type = self._slices_still_whole(), self._type_of_asked(key)
         for first in range(0, len(asked), _KEYS_AT_ONCE):
-            some = [as_written(value) for value in asked[first : first + _KEYS_AT_ONCE]]
+            wanted = frozenset(asked[first : first + _KEYS_AT_ONCE])
+            some = bindparam("keys", sorted(values[one] for one in wanted), type_=key_type, expanding=True)
             query = self._select().where(key.in_(some)).order_by(self._order)
             for row in self.connection.execute(query):
                 position = -1 if row.position is None else self._position(row.position)
@@ -318,25 +320,24 @@ class JdbcLedger:
                     was_read=not ledger_slice.baseline_position <= position < ledger_slice.position_start
                     or is_whole(position),
                 )
-                if one.match_key in wanted:
+                if one.match_key in wanted:  # a database may take another one's for equal
                     found.setdefault(one.match_key, []).append(one)
         return {match_key: tuple(rows) for match_key, rows in found.items()}
 
-    def _as_written(self, column: ColumnElement[Any]) -> Callable[[Any], Any]:
-        """Return how a value is asked for: of MariaDB and MySQL as the column would hold it.
+    def _type_of_asked(self, column: ColumnElement[Any]) -> types.TypeEngine[Any]:
+        """Return the type by which values are asked for: of MariaDB and MySQL as the column would hold them.
 
         One with a character that the column's set lacks would be refused, with all that are asked beside it (error
-        1271). Written so it equals no row, or one with `?` in its place, which nobody has asked for.
+        1271). Written so it equals no row but those that have `?` in its place.
         """
         if self.connection.dialect.name not in MYSQL_FAMILY:
-            return lambda value: value
+            return column.type
         schema, name = self._place
         asked = {"schema": schema, "name": name, "column": bare(self.ledger.columns.match_key)}
         found = self.connection.execute(_CHARACTERS, asked).one_or_none()
-        if found is None or found.characters is None:
-            return lambda value: value
-        written = mysql.CHAR(charset=found.characters)
-        return lambda value: cast(value, written).collate(found.collation)
+        if found is None or found.characters in (None, _EVERY_CHARACTER):
+            return column.type
+        return InItsCharacters(found.characters, found.collation)
 
     def _slices_still_whole(self) -> Callable[[int], bool]:
         """Return a test of a position: does its slice hold the rows that a cut read there? Then all of it was read.

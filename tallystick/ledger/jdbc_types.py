@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from sqlalchemy import types
+from sqlalchemy import BindParameter, ColumnElement, cast, types
+from sqlalchemy.dialects import mysql
 
 _EXACT_BY_NAME = (("mssql", "MONEY"), ("mssql", "SMALLMONEY"))
 """Database and type: of four decimals; the dialect calls them no numbers. PostgreSQL's MONEY is said with a sign of its
@@ -22,6 +23,21 @@ _WITH_ZONE_BY_NAME = (
 
 _ROUNDED = (("mssql", "DATETIME"), ("mssql", "SMALLDATETIME"))
 """They keep no microseconds: of DATETIME the server takes no text that has them, and what it says back is rounded."""
+
+
+class InItsCharacters(types.TypeDecorator[str]):
+    """Texts in a set of characters and a collation of MariaDB's or MySQL's: what the set lacks becomes `?`."""
+
+    impl = types.String
+    cache_ok = True
+
+    def __init__(self, characters: str, collation: str) -> None:
+        super().__init__()
+        self.characters, self.collation = characters, collation
+
+    def bind_expression(self, bindparam: BindParameter[str]) -> ColumnElement[str]:
+        """Return the value as the server has to write it."""
+        return cast(bindparam, mysql.CHAR(charset=self.characters)).collate(self.collation)
 
 
 def is_integer(column_type: types.TypeEngine[Any]) -> bool:

@@ -27,7 +27,7 @@ A copy on a topic of no leg pairs with nothing and doubles nothing: nobody of th
 One file, since who is whose partner and what a copy without one is are answered by the same few questions about places.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -133,8 +133,9 @@ def pair_several(
     if origins and followers:
         apart = _belongs_to_an_older_pair(case, extras, deadlines, follower=follower)
         pairs = _pair(origins, followers, apart=apart, columns=columns)
-        if columns and extras:
-            pairs = tuple(_first_copies_first(pairs, origins, extras, apart))
+        too_many = extras.union(copy.item_id for copy in origins if _is_surplus(copy))
+        if columns and too_many:
+            pairs = _first_copies_first(pairs, origins, too_many, apart)
     beside = _beside_unread(case, pairs, extras)
     key_was_paired = bool(pairs) or (bool(followers) and _was_consumed(case, follower))
     partner = {copy.item_id: other for pair in pairs for copy, other in (pair, pair[::-1])}
@@ -289,7 +290,8 @@ def _pair(
         take(lambda copy, one: followed.get(copy.item_id) == one.item_id)
     else:
         take(lambda copy, one: columns.agree(one.compared, copy.compared))
-    take(lambda copy, one: copy.compared.money == one.compared.money)
+    if columns:
+        take(lambda copy, one: copy.compared.money == one.compared.money)
     take(lambda copy, one: True)
     return tuple(pairs)
 
@@ -297,25 +299,33 @@ def _pair(
 def _first_copies_first(
     pairs: Iterable[tuple[Entry, Entry]],
     origins: Iterable[Entry],
-    extras: Collection[str],
+    too_many: Collection[str],
     apart: Callable[[Entry, Entry], bool],
-) -> Iterator[tuple[Entry, Entry]]:
-    """Yield the pairs, where a copy too many has a follower of the same money and a first one has none, with the first
-    one in its place: one follower stands for it, whichever of the two it repeats in its other columns.
+) -> tuple[tuple[Entry, Entry], ...]:
+    """Return the pairs, with a first copy in the place of one too many where the follower has its money, and it has
+    none of its money itself: one follower stands for it, whichever of the two that repeats in its other columns.
     """
-    pairs = tuple(pairs)
-    paired = {origin.item_id for origin, _ in pairs}
-    firsts = [
-        copy
-        for copy in origins
-        if copy.item_id not in extras and copy.item_id not in paired and (copy.carried is None or copy.carried.pairable)
-    ]
-    for origin, follower in pairs:
-        fit = (one for one in firsts if one.compared.money == follower.compared.money and not apart(one, follower))
-        first = next(fit, None) if origin.item_id in extras else None
-        if first is not None:
-            firsts.remove(first)
-        yield first or origin, follower
+    followed = {origin.item_id: (origin, follower) for origin, follower in pairs}
+
+    def lacks(copy: Entry, follower: Entry) -> bool:
+        own = followed.get(copy.item_id)
+        return (
+            copy.item_id not in too_many
+            and (copy.carried is None or copy.carried.pairable)
+            and copy.compared.money == follower.compared.money
+            and (own is None or own[1].compared.money != copy.compared.money)
+            and not apart(copy, follower)
+        )
+
+    for origin, follower in tuple(followed.values()):
+        first = next((copy for copy in origins if lacks(copy, follower)), None)
+        if origin.item_id in too_many and first is not None:
+            own = followed.pop(first.item_id, None)
+            del followed[origin.item_id]
+            followed[first.item_id] = first, follower
+            if own is not None and not apart(origin, own[1]):
+                followed[origin.item_id] = origin, own[1]
+    return tuple(followed.values())
 
 
 _CHOICES_MAX = 10_000
@@ -439,6 +449,8 @@ def judge_origin(
         if is_of_a_row_beyond_the_cut(case, copy, partner):
             return _await_the_row(copy if copy.side is ItemSide.TOPIC else partner, deadlines)
         differ = reason_of(ReasonCode.FIELDS_DIFFER)
+        if _is_surplus(copy):  # it stays what it was called; the follower answers for the difference
+            return [UnmatchedItem(copy=partner, fate=MatchStatus.UNEQUAL, reason=differ, partner=copy)]
         return [UnmatchedItem(copy=copy, fate=MatchStatus.UNEQUAL, reason=differ, partner=partner)]
     if is_judged(copy):
         return []

@@ -39,7 +39,8 @@ def reversals_in(case: MatchGroup, *, rows_keep_sign: bool) -> Iterable[tuple[En
 
     A row that no run of this contract has judged, and that a compensation takes back, was a surplus one to another.
     Any other event that names a copy as reversed is an event like every other, and one too many itself.
-    A copy is taken back by what names it first, and then by what names a row of ours that it repeats.
+    A copy is taken back by what names it first, and then by what names a row of ours that it repeats. Where such a row
+    of ours is read anew together with its reversal, both are gone, and with them what the other one repeated.
     """
     copies = (*case.side(ItemSide.TOPIC), *case.side(ItemSide.LEDGER))
     free = [copy for copy in copies if copy.carried is None and copy.reverses]
@@ -60,6 +61,25 @@ def reversals_in(case: MatchGroup, *, rows_keep_sign: bool) -> Iterable[tuple[En
                 free.remove(reversal)
                 surplus.remove(copy)
                 yield copy, reversal
+                repeated = next((one for one in surplus if _repeats_alone(case, one, copy)), None)
+                if repeated is not None:
+                    surplus.remove(repeated)
+                    yield repeated, reversal
+
+
+def _repeats_alone(case: MatchGroup, judged: Entry, ours: Entry) -> bool:
+    """Return whether a row was judged one too many beside a row of ours that no run has judged, and beside no other."""
+    standing = rows_of_ours(case.lookup_hits, judged, new=frozenset(map(id_of_copy, case.copies)))
+    return (
+        bool(ours.action_id)
+        and ours.side is judged.side is ItemSide.LEDGER
+        and _is_not_judged(ours)
+        and not _is_not_judged(judged)
+        and judged.money == ours.money
+        and judged.carried is not None
+        and judged.carried.found_as is BreakClass.DUPLICATE_IN_LEDGER_COMPENSATED
+        and not [seen for seen in standing if seen.item_id != ours.item_id]
+    )
 
 
 def _itself(case: MatchGroup, copy: Entry) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from tallystick.store.engine import open_store
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
 
 
-@pytest.fixture(params=[kind for kind in LedgerKind if not kind.has_owners])
+@pytest.fixture(params=[kind for kind in LedgerKind if not kind.is_postgres])
 def kept(request: pytest.FixtureRequest) -> Iterator[KeptLedger]:
     folder = REPOSITORY / "build" / "lab" / f"kept-{uuid.uuid4().hex[:8]}"
     try:

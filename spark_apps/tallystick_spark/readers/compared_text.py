@@ -11,10 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.types import StructType
+from pyspark.sql import functions as F
+from pyspark.sql.types import DoubleType, FloatType, StructType
 
 from tallystick.contract.compare import ComparedColumns, text_of_json
 from tallystick.contract.equality import TEXT_LENGTH_MAX
+from tallystick.formats.comparable import text_of_float
 
 TEXT = "compared_text"
 _AS_WRITTEN = {
@@ -46,11 +48,12 @@ def texts_of_json(raws: Sequence[Sequence[bytes]], compared: ComparedColumns) ->
 def with_compared_text(rows: pa.RecordBatch, compared: ComparedColumns) -> pa.RecordBatch:
     """Return rows with the text that is compared in place of the values. Without compared columns the rows as they are.
 
-    A row has each value as a text of its own, under the names of `ComparedColumns.labels`.
+    A row has each value as a text of its own, or as a floating point number, under the names of
+    `ComparedColumns.labels`.
     """
     if not compared:
         return rows
-    columns = [rows[label].cast(pa.string()) for label in compared.labels]
+    columns = [_as_texts(rows[label]) for label in compared.labels]
     parts = []
     for column, rule in zip(columns, compared.rules, strict=True):
         in_quotes = pc.binary_join_element_wise('"', column, '"', "")
@@ -62,6 +65,14 @@ def with_compared_text(rows: pa.RecordBatch, compared: ComparedColumns) -> pa.Re
     texts = _joined(parts, compared, lambda row: [_text(column[row]) for column in columns])
     kept = {name: rows[name] for name in rows.schema.names if name not in compared.labels}
     return pa.record_batch(kept | {TEXT: texts})
+
+
+def _as_texts(column: pa.Array) -> pa.StringArray:
+    if not pa.types.is_floating(column.type):
+        return column.cast(pa.string())
+    is_single = column.type.bit_width <= 32
+    said = (None if value is None else text_of_float(value, is_single=is_single) for value in column.to_pylist())
+    return pa.array(said, pa.string())
 
 
 def _text(value: pa.StringScalar) -> str | None:
@@ -109,8 +120,8 @@ def _joined(
 
 
 def named(columns: Iterable[Column], compared: ComparedColumns) -> list[Column]:
-    """Return the values of these columns as texts, under their labels."""
-    return [column.cast("string").alias(label) for column, label in zip(columns, compared.labels, strict=True)]
+    """Return the values of these columns under their labels."""
+    return [column.alias(label) for column, label in zip(columns, compared.labels, strict=True)]
 
 
 def in_frame(rows: DataFrame, compared: ComparedColumns) -> DataFrame:
@@ -122,7 +133,9 @@ def in_frame(rows: DataFrame, compared: ComparedColumns) -> DataFrame:
         return (with_compared_text(batch, compared) for batch in batches)
 
     kept = [field for field in rows.schema.fields if field.name not in compared.labels]
-    return rows.mapInArrow(run, StructType(kept).add(TEXT, "string"))
+    others = [field.name for field in rows.schema.fields if not isinstance(field.dataType, FloatType | DoubleType)]
+    texts = {label: F.col(label).cast("string") for label in compared.labels if label in others}
+    return rows.withColumns(texts).mapInArrow(run, StructType(kept).add(TEXT, "string"))
 
 
 def in_row(row: Mapping[str, Any], compared: ComparedColumns) -> Mapping[str, Any]:

@@ -144,10 +144,12 @@ def test_an_item_that_is_broken_later_names_its_class() -> None:
 def test_a_row_too_many_stays_one_where_an_event_follows_it_that_differs(state: ItemState) -> None:
     surplus = item_of(row(2), state, reason="duplicate_in_ledger", break_id=uuid4())
     result = judged(evidence_of(event(11, amount_minor=5), carried=[surplus]), carried=[surplus])
-    (kept,) = (item for item in result.items if item.item_id == surplus.item_id)
+    items, (found,) = {item.item_id: item for item in result.items}, result.breaks
+    kept, new = items[surplus.item_id], items["topic:billing.payouts:0:11"]
     assert (kept.state, kept.found_as, kept.break_id) == (state, surplus.found_as, surplus.break_id)
-    assert (kept.pairable, kept.cleared_by) == (False, "topic:billing.payouts:0:11")
-    assert [found.break_class for found in result.breaks] == ["amount_mismatch"]
+    assert (kept.pairable, kept.cleared_by) == (False, new.item_id)
+    assert (new.state, new.break_id, new.pairable) == (ItemState.BROKEN, found.break_id, False)
+    assert found.break_class == "amount_mismatch"
 
 
 @pytest.mark.parametrize("state", [ItemState.BROKEN, ItemState.WRITTEN_OFF])

@@ -64,9 +64,9 @@ def saying(copy: Entry, status: str, **about: Any) -> Entry:
     return replace(copy, compared_text=STATUS.text_of([status]), **about)
 
 
-def by_status(*copies: Entry) -> dict[str, tuple[MatchStatus, str]]:
+def by_status(*copies: Entry, **about: Any) -> dict[str, tuple[MatchStatus, str]]:
     """Pair them, events first, and give each residue's fate and its partner."""
-    outcome = pair_key(case_of(*copies), direction=T2L, deadlines=deadlines_of(), columns=STATUS)
+    outcome = pair_key(case_of(*copies, **about), direction=T2L, deadlines=deadlines_of(), columns=STATUS)
     return {one.copy.item_id: (one.fate, one.partner.item_id if one.partner else "") for one in outcome.residues}
 
 
@@ -86,6 +86,27 @@ def test_of_a_resent_event_the_first_has_the_only_row_though_that_says_what_the_
     }
     each = by_status(first, again, posted, saying(row(2), "A"))
     assert each == {again.item_id: (MatchStatus.EXTRA, posted.item_id)}
+
+
+def test_the_first_has_a_row_that_comes_later_too_though_the_second_was_judged_one_too_many() -> None:
+    first, posted = saying(event(11), "A"), saying(row(1), "B")
+    again = saying(event(12), "B")
+    again = replace(again, carried=item_of(again, ItemState.BROKEN, reason="duplicate_in_topic_cause_unknown"))
+    waits = replace(first, carried=item_of(first))
+    assert by_status(waits, again, posted) == {first.item_id: (MatchStatus.UNEQUAL, posted.item_id)}
+    new = saying(event(13), "C")
+    assert by_status(
+        again, new, saying(row(2), "C"), lookup_hits=[seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 9)]
+    ) == {new.item_id: (MatchStatus.EXTRA, "ledger:2")}
+
+
+def test_the_first_has_the_row_of_its_money_and_the_second_the_other_one() -> None:
+    first, again = saying(event(11), "A"), saying(event(12), "B")
+    right, wrong = saying(row(1), "B"), saying(row(2), "A", amount_minor=5)
+    assert by_status(first, again, right, wrong) == {
+        first.item_id: (MatchStatus.UNEQUAL, right.item_id),
+        again.item_id: (MatchStatus.EXTRA, wrong.item_id),
+    }
 
 
 def test_the_only_row_stays_with_the_event_whose_money_it_has() -> None:

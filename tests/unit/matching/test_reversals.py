@@ -307,6 +307,32 @@ def test_the_order_of_the_rows_changes_nothing() -> None:
     assert row_outcome_of(*copies).netted == row_outcome_of(*reversed(copies)).netted
 
 
+@pytest.mark.parametrize(
+    ("ours", "class_of_other", "others", "also"),
+    [
+        ({}, COMPENSATED, [], [("ledger:9", "ledger:20")]),
+        ({"action_id": ""}, COMPENSATED, [], []),
+        ({"amount_minor": 999}, COMPENSATED, [], []),
+        ({}, "duplicate_in_ledger", [], []),
+        ({}, COMPENSATED, [5], []),
+    ],
+    ids=["ours", "not ours", "other money", "a duplicate of none of ours", "another one of ours stands"],
+)
+def test_a_row_of_ours_that_is_touched_and_taken_back_takes_with_it_the_duplicate_that_it_was(
+    ours: dict[str, Any], class_of_other: str, others: list[int], also: list[tuple[str, str]]
+) -> None:
+    """Found by the simulated world: by xmin a touched row comes again, and its duplicate stood for ever."""
+    said = {"action_id": ACTION, "amount_minor": 1_000, "currency": "EUR"}
+    touched = replace(row(4), **({"action_id": ACTION} | ours))
+    taking = row_reversal(of=4, amount_minor=-touched.amount_minor)
+    hits = [
+        seen(LEDGER, RecordLocation.SLICE, 4, **said),
+        *(seen(LEDGER, RecordLocation.EARLIER_SLICE, n, **said) for n in others),
+    ]
+    outcome = row_outcome_of(extra_row(reason=class_of_other), touched, taking, lookup_hits=hits)
+    assert netted(outcome) == [("ledger:4", "ledger:20"), *also]
+
+
 def test_one_reversal_takes_one_row_back_and_not_two_that_repeat_the_same_one_of_ours() -> None:
     posted = seen(LEDGER, RecordLocation.EARLIER_SLICE, 4, action_id=ACTION, amount_minor=1_000, currency="EUR")
     twice = extra_row(reason=COMPENSATED), extra_row(reason=COMPENSATED, row_id=10)

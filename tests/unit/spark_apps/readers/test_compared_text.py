@@ -59,6 +59,23 @@ def test_a_row_s_bytes_that_are_no_text_are_compared_with_their_escapes() -> Non
     assert read["compared_text"].to_pylist() == [columns.text_of([one]) for one in ("caf\\xe9", "paid", None)]
 
 
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        (pa.float32(), 397174336.0, "397174340"),
+        (pa.float32(), 0.1, "0.1"),
+        (pa.float64(), 2e23, "200000000000000000000000"),
+        (pa.float64(), float("nan"), "NaN"),
+        (pa.float64(), float("-inf"), "-Infinity"),
+        (pa.float64(), None, None),
+    ],
+)
+def test_a_floating_point_number_has_its_own_fewest_digits(kind: pa.DataType, value: float, text: str | None) -> None:
+    columns = compared_columns({"fee": CompareRule(exact="number")})
+    read = with_compared_text(pa.record_batch({"compared_0": pa.array([value], kind)}), columns)
+    assert read["compared_text"].to_pylist() == [columns.text_of([text])]
+
+
 def test_without_compared_columns_rows_are_what_they_were() -> None:
     batch = pa.record_batch({"row_id": ["1"]})
     assert with_compared_text(batch, ComparedColumns()) is batch
