@@ -2,9 +2,9 @@
 
 A float or a double is the number that its bits are, with the fewest digits that tell it from its neighbours of its own
 width; what is no number is named as PostgreSQL and Spark name it. Columns of files are written so, too: Java's own text
-of a float is not always the shortest before JDK 19. True and false stand as in JSON. A moment is its instant in ISO 8601,
-in UTC. What has no one text (bytes, lists, whole records) makes the record unreadable, with the reason: told as absent,
-it would differ from every row.
+of a float is not always the shortest before JDK 19. True and false stand as in JSON. A moment is its instant in ISO
+8601, in UTC. What has no one text (bytes, lists, whole records) makes the record unreadable, with the reason: told as
+absent, it would differ from every row.
 """
 
 import math

@@ -236,7 +236,15 @@ def test_keys_that_differ_in_case_or_by_a_space_at_the_end_are_different_keys(ma
     assert {key: [row.row_id for row in rows] for key, rows in found.items()} == {"key": ["2"]}
 
 
-@pytest.mark.parametrize("characters", ["latin1 COLLATE latin1_german1_ci", "utf8mb3", "utf8mb4 COLLATE utf8mb4_bin"])
+ASKED = {
+    "latin1 COLLATE latin1_german1_ci": "(CAST('a' AS CHAR CHARACTER SET latin1) COLLATE latin1_german1_ci)",
+    "utf8mb3": "(CAST('a' AS CHAR CHARACTER SET utf8mb3) COLLATE utf8mb3_general_ci)",
+    "utf8mb4 COLLATE utf8mb4_bin": "('a')",
+}
+"""How a key is asked for in a column of each set."""
+
+
+@pytest.mark.parametrize("characters", ASKED)
 def test_a_key_with_characters_that_the_column_cannot_hold_hides_no_other_key(
     mariadb: MariadbBooks, characters: str
 ) -> None:
@@ -251,6 +259,10 @@ def test_a_key_with_characters_that_the_column_cannot_hold_hides_no_other_key(
     with open_ledger_of(books.store, books.contract, books.connections) as there:
         found = there.look_up_rows([payment("a").event_id, "?", "\U0001f4b6"], cut.ledger_slice)
     assert list(found) == [payment("a").event_id]
+    with mariadb.owner.cursor() as cursor:
+        cursor.execute(f"EXPLAIN SELECT 1 FROM posting WHERE event_id IN {ASKED[characters]}")
+        possible_keys = [row[4] for row in cursor.fetchall()]
+    assert possible_keys == ["event_id"]
 
 
 def test_what_does_not_fit_is_refused_and_nothing_is_written(
