@@ -4,6 +4,7 @@ Stricter than PyYAML: a key that stands twice in a mapping is refused, since the
 and so is what takes long to read.
 """
 
+import re
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,9 @@ def _is_endless(document: Any) -> bool:
     return count > VALUES_MAX
 
 
+_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
+
+
 class _NoKeyTwice(yaml.SafeLoader):
     """Gives up at DEPTH_MAX, too."""
 
@@ -85,12 +89,19 @@ class _NoKeyTwice(yaml.SafeLoader):
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
-            return super().construct_object(node, deep=deep)
+            value = super().construct_object(node, deep=deep)
         except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:  # a day 99, say
             raise yaml.constructor.ConstructorError(
                 problem=f"this is no {node.tag.rpartition(':')[2]}; expected one, or a text in quotes",
                 problem_mark=node.start_mark,
             ) from error
+        if isinstance(value, str) and _HALF_A_PAIR.search(value):
+            raise yaml.constructor.ConstructorError(
+                problem="a text has half a surrogate pair, which UTF-8 lacks; expected the character itself, or \\U "
+                "and its eight digits",
+                problem_mark=node.start_mark,
+            )
+        return value
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[Hashable] = set()

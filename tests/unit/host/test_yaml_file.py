@@ -32,6 +32,7 @@ DEEP_BY_ALIASES = f"a: [&a0 [b], {', '.join(f'&a{n} [*a{n - 1}]' for n in range(
             "start_date: 2026-99-99\n",
             "not readable as YAML: line 1, column 13: this is no timestamp; expected one",
         ),
+        ('owner: "a\\ud83d"\n', "not readable as YAML: line 1, column 8: a text has half a surrogate pair"),
         ('version: !!int ""\n', "not readable as YAML: line 1, column 10: this is no int; expected one"),
         ("version: !!float x\n", "not readable as YAML: line 1, column 10: this is no float; expected one"),
         (f"version: {'1:' * 200}1.0\n", "not readable as YAML: line 1, column 10: this is no float; expected one"),
@@ -54,7 +55,7 @@ def test_a_file_that_is_no_yaml_mapping_is_refused_in_one_line(tmp_path: Path, t
     assert refusal(tmp_path, text).startswith(refused)
 
 
-@pytest.mark.parametrize("value", [f"{'[' * 18}{']' * 18}", f"'{'b' * 65_000}'"])
+@pytest.mark.parametrize("value", [f"{'[' * 18}{']' * 18}", f"'{'b' * 65_000}'", '"\\U0001f4b6"'])
 def test_one_that_is_as_deep_or_as_long_as_it_may_be_is_read(tmp_path: Path, value: str) -> None:
     path = tmp_path / "billing.yaml"
     path.write_text(f"a: {value}\n")
