@@ -1,4 +1,7 @@
-"""An event or a row that was one too many is no break any more once another takes it back; nor is that other one."""
+"""An event or a row that was one too many is no break any more once another takes it back; nor is that other one.
+
+One file, since each way in which one copy names another is tried on the same few copies.
+"""
 
 from dataclasses import replace
 from typing import Any
