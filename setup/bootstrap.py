@@ -28,7 +28,10 @@ JARS = ROOT / ".jars"
 SPARK_JARS = ROOT / "tallystick" / "spark" / "jars.lock"
 PYTHON = VENV / "bin" / "python"
 LOCKS = ROOT / "requirements"
-COMPILED = ROOT / "tallystick" / "kafka_log" / "_simple_events.c"
+COMPILED = (
+    ROOT / "tallystick" / "kafka_log" / "_simple_events.c",
+    *(ROOT / "tallystick" / "formats" / name for name in ("flat_json.h", "_flat_avro.c", "_flat_protobuf.c")),
+)
 PROJECT_FOLDERS = (
     "tallystick",
     "spark_apps/tallystick_spark",
@@ -86,7 +89,7 @@ def plan(machine: Machine) -> list[Step]:
     installer = fingerprint(machine.python_version, str(ROOT), LOCKS / "uv.lock")
     packages = fingerprint(installer, LOCKS / "dev.lock")
     folders = [folder for folder in PROJECT_FOLDERS if (ROOT / folder).is_dir()]
-    project = fingerprint(packages, ROOT / "pyproject.toml", COMPILED, *folders)
+    project = fingerprint(packages, ROOT / "pyproject.toml", *COMPILED, *folders)
     jars = fingerprint(machine.java_said, LOCKS / "jars.lock", SPARK_JARS)
     return [
         Step("virtual environment and installer", stamps / "installer", installer, lambda: make_installer(machine)),

@@ -138,7 +138,11 @@ def _look_inside(image: StageReplay) -> None:
     python = str(image.venv / "bin" / "python")
     for title, command in {
         "the packages fit together": ["pip", "check"],
-        "the compiled module is in the wheel": [python, "-c", "import tallystick.kafka_log._simple_events"],
+        "the compiled modules are in the wheel": [
+            python,
+            "-c",
+            "from tallystick.formats import _flat_avro, _flat_protobuf; import tallystick.kafka_log._simple_events",
+        ],
         "Airflow knows the provider": ["bash", "-c", "airflow providers list | grep -q tallystick"],
         "the shop's contract is valid": ["tallystick", "contract", "check", str(contracts / SHOP.name)],
         "the DAG files make the shop's DAG": [python, "-c", _FIND_DAGS, str(ROOT / "dags")],

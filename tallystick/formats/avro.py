@@ -28,6 +28,11 @@ from tallystick.formats.prefix import HEAD_BYTES, Undecodable, schema_id_of
 from tallystick.formats.schema_cache import SchemaCache, SchemaText
 from tallystick.host.extras import require
 
+try:
+    from tallystick.formats._flat_avro import open_flat as _open_flat
+except ImportError:  # no compiler was there when Tallystick was installed: fastavro reads the same, in more time
+    _open_flat = None  # type: ignore[assignment]
+
 DECIMAL_BYTES_MAX = 32
 """Of one decimal: 76 digits. What a contract compares has 64 bits."""
 _DEPTH_MAX, _PARTS_MAX = 100, 100_000
@@ -55,6 +60,10 @@ class AvroKind:
     """Of a floating point number: has it 32 bits?"""
 
 
+FlatFields = tuple[tuple[tuple[bytes, bool, int], ...], tuple[bytes, ...]]
+"""Of a flat record: its fields, and the names that are written (`_flat_avro.pyi`)."""
+
+
 class AvroOpener:
     """Opens the values of one contract's topic. paths: its fields. compared: what it compares besides money."""
 
@@ -64,10 +73,27 @@ class AvroOpener:
         require("fastavro")
         self._schemas, self._paths, self._compared = schemas, paths, compared
         self._readers: dict[int, Callable[[bytes], dict[str, Any]]] = {}
+        self._flat: dict[int, FlatFields | None] = {}
 
     def to_json(self, value: bytes) -> bytes:
         """Return the contract's paths as one JSON object. Raises Undecodable, RegistryUnreachable."""
         return encode(self.document(value))
+
+    def open_all(self, values: Sequence[bytes | None]) -> list[bytes] | None:
+        """Return what `to_json` returns of each, by compiled code, if all are plain values of one flat schema (decision
+        record 51); otherwise None, and where that code was not compiled. Raises RegistryUnreachable.
+        """
+        first = values[0] if values else None
+        if _open_flat is None or first is None or self._compared:
+            return None
+        try:
+            schema_id = schema_id_of(first)
+            if schema_id not in self._flat:
+                self._flat[schema_id] = self._schema(schema_id).flat_fields(self._paths)
+        except Undecodable:
+            return None
+        flat = self._flat[schema_id]
+        return None if flat is None else _open_flat(list(values), first[:HEAD_BYTES], *flat)
 
     def document(self, value: bytes) -> dict[str, Any]:
         """Return the same before it is written as JSON. Raises Undecodable, RegistryUnreachable."""
@@ -139,6 +165,28 @@ class AvroSchema:
 
         return read
 
+    def flat_fields(self, paths: Sequence[str]) -> FlatFields | None:
+        """Return the record's fields and the names that are written, as `open_flat` takes them; None where a field is
+        not flat, or where what stands at a path is more than `open_flat` writes.
+        """
+        if not isinstance(self._root, dict) or self._root["type"] != "record":
+            return None
+        tops = [names_of(path)[0] for path in paths if len(names_of(path)) == 1]
+        fields = []
+        for member in self._root["fields"]:
+            branches = member["type"] if isinstance(member["type"], list) else [member["type"]]
+            kinds = [_flat_kind(one) for one in branches]
+            place = tops.index(member["name"]) if member["name"] in tops else -1
+            if not kinds or max(kinds) > (_WRITTEN_MAX if place >= 0 else max(_FLAT.values())):
+                return None
+            fields.append((bytes(kinds), isinstance(member["type"], list), place))
+        places = sorted(place for _, _, place in fields if place >= 0)
+        if len(tops) != len(paths) or places != list(range(len(tops))):
+            return None
+        if len(fields) > _FIELDS_MAX or any(len(kinds) > _BRANCHES_MAX for kinds, _, _ in fields):
+            return None
+        return tuple(fields), tuple(encode(name) + b":" for name in tops)
+
     def kinds_at(self, path: str) -> frozenset[AvroKind]:
         """Return all that may stand at a path; empty where no record of this schema has it."""
         found = [self._root]
@@ -171,6 +219,14 @@ class AvroSchema:
 
 
 EXPECTED = "expected a text, a whole number or a decimal"
+_FLAT = {"null": 0, "boolean": 1, "int": 2, "long": 2, "string": 3, "float": 4, "double": 5}
+"""Avro's type to the kind of `open_flat`."""
+_WRITTEN_MAX, _NOT_FLAT, _FIELDS_MAX, _BRANCHES_MAX = 3, 255, 256, 4
+
+
+def _flat_kind(schema: Any) -> int:
+    name = schema["type"] if isinstance(schema, dict) else schema
+    return _FLAT.get(name, _NOT_FLAT) if isinstance(name, str) else _NOT_FLAT
 
 
 class _Dangerous(Exception):

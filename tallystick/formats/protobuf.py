@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -28,6 +28,11 @@ from tallystick.formats.prefix import HEAD_BYTES, Undecodable, schema_id_of
 from tallystick.formats.schema_cache import SchemaCache, SchemaText
 from tallystick.host.extras import require
 
+try:
+    from tallystick.formats._flat_protobuf import open_flat as _open_flat
+except ImportError:  # no compiler was there when Tallystick was installed: protobuf reads the same, in more time
+    _open_flat = None  # type: ignore[assignment]
+
 _PROTOC_SECONDS = 60
 _MAIN = "of_the_registry.proto"
 _INDEXES_MAX = 100
@@ -38,6 +43,8 @@ _MONEY = {"currency_code": "string", "units": "int64", "nanos": "int32"}
 
 Get = Callable[[Any], Any]
 """From a message to what stands at a path; None where nothing does."""
+FlatFields = tuple[tuple[tuple[int, int, bool, int], ...], tuple[bytes, ...]]
+"""Of a flat message: its fields, and the names that are written (`_flat_protobuf.pyi`)."""
 
 
 class ProtobufOpener:
@@ -49,6 +56,7 @@ class ProtobufOpener:
         require("grpc_tools")  # which brings protobuf
         self._schemas, self._paths, self._compared = schemas, paths, compared
         self._readers: dict[tuple[int, bytes], Callable[[bytes], dict[str, Any]]] = {}
+        self._flat: dict[bytes, FlatFields | None] = {}
 
     def to_json(self, value: bytes) -> bytes:
         """Return the contract's paths as one JSON object. Raises Undecodable, RegistryUnreachable."""
@@ -60,6 +68,22 @@ class ProtobufOpener:
             schema, indexes = self._schema(schema_id), _indexes(place[1])
             read = self._readers[place] = schema.reader_of(indexes, self._paths, self._compared)
         return encode(read(value[at:]))
+
+    def open_all(self, values: Sequence[bytes | None]) -> list[bytes] | None:
+        """Return what `to_json` returns of each, by compiled code, if all are plain values of one flat message
+        (decision record 51); otherwise None, and where that code was not compiled. Raises RegistryUnreachable.
+        """
+        first = values[0] if values else None
+        if _open_flat is None or first is None or self._compared:
+            return None
+        try:
+            schema_id, head = schema_id_of(first), first[: _end_of_indexes(first)]
+            if head not in self._flat:
+                self._flat[head] = self._schema(schema_id).flat_fields(_indexes(head[HEAD_BYTES:]), self._paths)
+        except Undecodable:
+            return None
+        flat = self._flat[head]
+        return None if flat is None else _open_flat(list(values), head, *flat)
 
     def why_unusable(self, value: bytes, path: str) -> str:
         """Return why the value's schema gives no field at a path."""
@@ -110,6 +134,28 @@ class ProtobufSchema:
             return made({path: value for path, value in found.items() if value is not None})
 
         return read
+
+    def flat_fields(self, indexes: Sequence[int], paths: Sequence[str]) -> FlatFields | None:
+        """Return the message's fields and the names that are written, as `open_flat` takes them; None where a field is
+        not flat, or where what stands at a path is more than `open_flat` writes.
+        """
+        message = self._message(indexes)
+        tops = [names_of(path)[0] for path in paths if len(names_of(path)) == 1]
+        written = [name for name in tops if name in message.fields_by_name]
+        fields = []
+        for field in message.fields:
+            kind = _flat_kinds().get(field.type, _NOT_FLAT)
+            place = written.index(field.name) if field.name in written else -1
+            is_one_of_several = field.containing_oneof is not None and len(field.containing_oneof.fields) > 1
+            if field.is_repeated or field.is_required or is_one_of_several:
+                return None
+            if kind > (_WRITTEN_MAX if place >= 0 else _NOT_FLAT - 1):
+                return None
+            fields.append((field.number, kind, field.has_presence, place))
+        numbers = [number for number, *_ in fields]
+        if len(tops) != len(paths) or not written or max(numbers) >= _NUMBER_MAX or _is_money(message):
+            return None
+        return tuple(fields), tuple(encode(name) + b":" for name in written)
 
     def _comparable(self, descriptor: Any, path: str) -> Get | None:
         """Return what reads a value that is compared besides money; None where the schema has none."""
@@ -197,6 +243,21 @@ def _leaf(field: Any, *, comparable: bool) -> tuple[Get, str]:
         names = {one.number: one.name for one in field.enum_type.values}
         read = lambda message: names.get(getattr(message, name), getattr(message, name))  # noqa: E731
     return (lambda message: read(message) if message.HasField(name) else None) if field.has_presence else read, ""
+
+
+_WRITTEN_MAX, _NOT_FLAT, _NUMBER_MAX = 7, 12, 1024
+
+
+@cache
+def _flat_kinds() -> dict[int, int]:
+    """Return Protobuf's type to the kind of `open_flat`."""
+    from google.protobuf.descriptor import FieldDescriptor as Of
+
+    written = (Of.TYPE_INT64, Of.TYPE_INT32, Of.TYPE_SINT64, Of.TYPE_SINT32, Of.TYPE_UINT64, Of.TYPE_UINT32)
+    kinds = {kind: number for number, kind in enumerate((*written, Of.TYPE_BOOL, Of.TYPE_STRING))}
+    kinds |= dict.fromkeys((Of.TYPE_FLOAT, Of.TYPE_FIXED32, Of.TYPE_SFIXED32), 8)
+    kinds |= dict.fromkeys((Of.TYPE_DOUBLE, Of.TYPE_FIXED64, Of.TYPE_SFIXED64), 9)
+    return kinds | {Of.TYPE_BYTES: 10, Of.TYPE_ENUM: 11}
 
 
 _FLOATING = "floating point number"

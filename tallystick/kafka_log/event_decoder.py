@@ -33,9 +33,11 @@ from tallystick.contract.compare import ComparedColumns, text_of_json
 from tallystick.contract.equality import LONG_MAX, LONG_MIN, TEXT_LENGTH_MAX
 from tallystick.contract.event import EventFields
 from tallystick.contract.field_path import names_of
+from tallystick.formats.avro import AvroOpener
 from tallystick.formats.opener import Opener, opener_of
 from tallystick.formats.placed_payload import VALUE, PlacedRecord, placed_of
 from tallystick.formats.prefix import Undecodable
+from tallystick.formats.protobuf import ProtobufOpener
 from tallystick.text.money import minor_unit_digits
 
 try:
@@ -299,7 +301,9 @@ class EventDecoder:
         if self._opener is None:
             return values
         if values is not self._opened[0]:
-            self._opened = values, list(map(self._json_or_none, values))
+            can_at_once = isinstance(self._opener, AvroOpener | ProtobufOpener)
+            at_once = self._opener.open_all(values) if can_at_once else None
+            self._opened = values, at_once or list(map(self._json_or_none, values))
         return self._opened[1]
 
     def _json_or_none(self, value: bytes | None) -> bytes | None:

@@ -100,6 +100,10 @@ def test_the_rules_hold_there_by_their_own_tests(binaries: Path, tmp_path: Path)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr
 
 
-def test_the_compiled_module_is_there(binaries: Path, tmp_path: Path) -> None:
-    command = [str(binaries / "python"), "-c", "import tallystick.kafka_log._simple_events"]
+def test_the_compiled_modules_are_there(binaries: Path, tmp_path: Path) -> None:
+    command = [
+        str(binaries / "python"),
+        "-c",
+        "from tallystick.formats import _flat_avro, _flat_protobuf; import tallystick.kafka_log._simple_events",
+    ]
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 0

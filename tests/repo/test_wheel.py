@@ -61,7 +61,11 @@ def test_the_wheel_holds_the_packages_and_nothing_else(wheel: Path, committed: l
     assert expected
     held = {name for name in ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert {name for name in held if not name.endswith(".so")} == expected
-    assert {name.partition(".")[0] for name in held - expected} == {"tallystick/kafka_log/_simple_events"}
+    assert {name.partition(".")[0] for name in held - expected} == {
+        "tallystick/formats/_flat_avro",
+        "tallystick/formats/_flat_protobuf",
+        "tallystick/kafka_log/_simple_events",
+    }
 
 
 def test_a_second_build_in_another_folder_gives_the_same_bytes(

@@ -4,12 +4,16 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tallystick.contract.event import EventFields
+from tallystick.formats._flat_avro import open_flat
 from tallystick.formats.avro import AvroOpener, decimal_number
 from tallystick.formats.prefix import Undecodable
 from tallystick.formats.schema_cache import SchemaText
 from tests.avro_values import FLAT, WHOLE, changed, prefixed, record_of, schemas_with, written
+from tests.unit.builders import MORE
 
 PATHS = sorted(set(EventFields().paths))
 
@@ -177,3 +181,162 @@ def test_a_record_twice_side_by_side_is_no_record_inside_itself() -> None:
 )
 def test_a_decimal_is_written_with_the_digits_of_its_scale(unscaled: int, scale: int, text: bytes) -> None:
     assert bytes(decimal_number(unscaled, scale)) == text
+
+
+# Flat records are opened together by compiled code, which says what fastavro says, or nothing.
+
+PLAIN = st.text(st.characters(codec="ascii", exclude_categories=["C"], exclude_characters='"\\'), max_size=5)
+LONGS = st.sampled_from([0, -1, 63, -64, 64, 2**31, -(2**63), 2**63 - 1]) | st.integers(-(2**63), 2**63 - 1)
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "null": st.none(),
+    "boolean": st.booleans(),
+    "int": st.integers(-(2**31), 2**31 - 1),
+    "long": LONGS,
+    "string": PLAIN,
+    "float": st.floats(width=32, allow_nan=False),
+    "double": st.floats(allow_nan=False),
+}
+ONE_KIND = st.sampled_from(sorted(VALUES))
+KINDS = ONE_KIND | st.lists(ONE_KIND, min_size=1, max_size=4, unique=True)
+
+
+@st.composite
+def flat_records(draw: st.DrawFn) -> tuple[dict[str, Any], list[bytes], list[str]]:
+    """A schema, values of it, of which one may be spoilt, and the paths that are asked for."""
+    kinds = draw(st.lists(KINDS, min_size=1, max_size=6))
+    schema = record_of(*({"name": f"f{n}", "type": kind} for n, kind in enumerate(kinds)))
+    values = []
+    for _ in range(draw(st.integers(1, 3))):
+        record = {}
+        for n, kind in enumerate(kinds):
+            picked = draw(st.sampled_from(kind)) if isinstance(kind, list) else kind
+            value = draw(VALUES[picked])
+            record[f"f{n}"] = (picked, value) if isinstance(kind, list) else value
+        values.append(written(schema, record))
+    if draw(st.booleans()):
+        at, put, gone = draw(st.integers(0, 40)), draw(st.binary(max_size=12)), draw(st.integers(0, 3))
+        values[-1] = values[-1][:at] + put + values[-1][at + gone :]
+    return schema, values, draw(st.lists(st.sampled_from([*schema_names(schema)]), min_size=1, unique=True))
+
+
+def schema_names(schema: dict[str, Any]) -> list[str]:
+    return [one["name"] for one in schema["fields"]]
+
+
+@MORE
+@given(flat_records())
+def test_flat_records_opened_together_are_what_each_is_by_itself(
+    drawn: tuple[dict[str, Any], list[bytes], list[str]],
+) -> None:
+    schema, values, paths = drawn
+    opener = AvroOpener(schemas_with(s7=schema), paths)
+    found = opener.open_all(values)
+    if found is not None:
+        assert found == [opener.to_json(value) for value in values]
+
+
+FLAT_SCHEMA = record_of(
+    {"name": "event_id", "type": {"type": "string", "avro.java.string": "String"}},
+    {"name": "rate", "type": "double"},
+    {"name": "amount_minor", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+    {"name": "note", "type": ["null", "string", "float"]},
+    {"name": "paid", "type": ["boolean", "null"]},
+)
+FLAT_RECORD = {"event_id": "ev-1", "rate": 0.5, "amount_minor": -1250, "note": "n", "paid": True}
+ASKED = ["amount_minor", "event_id", "paid"]
+
+
+def together(*values: bytes | None, paths: list[str] | None = None, schema: Any = FLAT_SCHEMA) -> list[bytes] | None:
+    return AvroOpener(schemas_with(s7=schema, s8=schema), paths or ASKED).open_all(values)
+
+
+def of(**changes: Any) -> bytes:
+    return written(FLAT_SCHEMA, FLAT_RECORD | changes)
+
+
+def test_most_values_are_opened_together() -> None:
+    assert together(of(), of(note=None, paid=None)) == [
+        b'{"amount_minor":-1250,"event_id":"ev-1","paid":true}',
+        b'{"amount_minor":-1250,"event_id":"ev-1","paid":null}',
+    ]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (),
+        (None,),
+        (of(), None),
+        (of(), written(FLAT_SCHEMA, FLAT_RECORD, schema_id=8)),
+        (of(event_id="\u00e9"),),
+        (of(event_id='a"b'),),
+        (of(note="a\nb"),),
+        (of()[:-1],),
+        (of() + b"\0",),
+        (b"\0\0",),
+        (b"",),
+    ],
+)
+def test_others_are_given_back_unread(values: tuple[bytes | None, ...]) -> None:
+    assert together(*values) is None
+
+
+ALONE = {"name": "event_id", "type": "string"}
+
+
+@pytest.mark.parametrize(
+    ("paths", "schema"),
+    [
+        (["rate"], FLAT_SCHEMA),
+        (["note"], FLAT_SCHEMA),
+        (["absent"], FLAT_SCHEMA),
+        (["event_id.inside"], FLAT_SCHEMA),
+        (["event_id"], record_of(*FLAT)),
+        (["event_id"], record_of(ALONE, {"name": "many", "type": DECIMAL})),
+        (["event_id"], record_of(ALONE, {"name": "none", "type": {"type": {"type": "string"}}})),
+        (["event_id"], record_of(ALONE, *({"name": f"f{n}", "type": "string"} for n in range(256)))),
+    ],
+    ids=[
+        "floating",
+        "maybe floating",
+        "absent",
+        "a path",
+        "an enum beside it",
+        "bytes",
+        "a type in a type",
+        "too many",
+    ],
+)
+def test_a_schema_that_is_not_flat_is_left_to_fastavro(paths: list[str], schema: Any) -> None:
+    assert together(prefixed(7, b"\x02a" * 300), paths=paths, schema=schema) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "names"),
+    [
+        (((b"\x03", False, 0),), ()),
+        (((b"\x03", False, 1),), (b'"a":',)),
+        (((b"\x03", False, -1),), (b'"a":',)),
+        (((b"\x03", False, 0), (b"\x03", False, 0)), (b'"a":',)),
+        (((b"\x04", False, 0),), (b'"a":',)),
+        (((b"\x06", False, -1), (b"\x03", False, 0)), (b'"a":',)),
+        (((b"\x03\x02", False, 0),), (b'"a":',)),
+        (((b"\x03" * 5, True, 0),), (b'"a":',)),
+        (((b"", True, 0),), (b'"a":',)),
+        (((b"\x03", False, 0),), ("a",)),
+    ],
+)
+def test_a_plan_that_is_none_is_refused(fields: Any, names: Any) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        open_flat([b"\x02a"], b"", fields, names)
+
+
+@MORE
+@given(st.binary(max_size=40))
+@example(b"\xff" * 10)
+@example(b"\x80" * 9 + b"\x02")
+def test_any_bytes_are_a_flat_record_or_none(body: bytes) -> None:
+    value = prefixed(7, body)
+    found = together(value)
+    if found is not None:
+        assert found == [AvroOpener(schemas_with(s7=FLAT_SCHEMA), ASKED).to_json(value)]

@@ -4,13 +4,17 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tallystick.contract.event import EventFields
+from tallystick.formats._flat_protobuf import open_flat
 from tallystick.formats.prefix import Undecodable
 from tallystick.formats.protobuf import ProtobufOpener
 from tallystick.formats.schema_cache import SchemaText
 from tests.avro_values import prefixed, schemas_with
 from tests.protobuf_values import FLAT, PAYMENT, WHOLE, compiled, written
+from tests.unit.builders import MORE
 
 PATHS = sorted(set(EventFields().paths))
 TYPES = """
@@ -169,3 +173,142 @@ def test_a_schema_may_refer_to_another_and_have_older_syntax() -> None:
 def test_what_a_schema_compiles_to_is_kept_by_the_place_of_its_message() -> None:
     assert compiled(FLAT).message_class((0,)).DESCRIPTOR.name == "Other"
     assert compiled(FLAT).message_class(PAYMENT).DESCRIPTOR.name == "Payment"
+
+
+# Flat messages are opened together by compiled code, which says what protobuf says, or nothing.
+
+EVERY_KIND = """
+syntax = "proto3";
+message Payment {
+  int64 a = 1; int32 b = 2; sint64 c = 3; sint32 d = 4; uint64 e = 5; uint32 f = 6; bool g = 7; string h = 8;
+  optional int64 i = 9; optional string j = 10; optional bool k = 1023; oneof alone { uint64 l = 12; }
+  float m = 13; fixed64 n = 14; bytes o = 15; Kind p = 16; sfixed32 q = 17;
+  enum Kind { NONE = 0; CARD = 1; }
+}
+"""
+SCHEMAS = schemas_with(s7=SchemaText(7, "PROTOBUF", EVERY_KIND))
+"""Compiled once: protoc takes its time."""
+FIRST = (0,)
+WRITTEN = "abcdefghijkl"
+PLAIN = st.text(st.characters(codec="ascii", exclude_categories=["C"], exclude_characters='"\\'), max_size=5)
+MEMBERS: dict[str, st.SearchStrategy[Any]] = {
+    **dict.fromkeys("aci", st.integers(-(2**63), 2**63 - 1)),
+    **dict.fromkeys("bdq", st.integers(-(2**31), 2**31 - 1)),
+    **dict.fromkeys("eln", st.integers(0, 2**64 - 1)),
+    "f": st.integers(0, 2**32 - 1),
+    **dict.fromkeys("gk", st.booleans()),
+    **dict.fromkeys("hj", PLAIN),
+    "m": st.floats(width=32, allow_nan=False, allow_infinity=False),
+    "o": st.sampled_from(["", "/w==", "AAAA"]),
+    "p": st.sampled_from(["NONE", "CARD"]),
+}
+
+
+@st.composite
+def flat_messages(draw: st.DrawFn) -> tuple[list[bytes], list[str]]:
+    """Values, of which one may be spoilt, and the paths that are asked for."""
+    some = st.fixed_dictionaries({}, optional=MEMBERS)
+    values = [written(EVERY_KIND, draw(some), place=FIRST) for _ in range(draw(st.integers(1, 3)))]
+    if draw(st.booleans()):
+        at, put, gone = draw(st.integers(0, 40)), draw(st.binary(max_size=12)), draw(st.integers(0, 3))
+        values[-1] = values[-1][:at] + put + values[-1][at + gone :]
+    if draw(st.booleans()):
+        values[-1] += written(EVERY_KIND, draw(some), place=FIRST)[6:]  # a field that stands twice
+    return values, draw(st.lists(st.sampled_from([*MEMBERS, "absent"]), min_size=1, unique=True))
+
+
+@MORE
+@given(flat_messages())
+def test_flat_messages_opened_together_are_what_each_is_by_itself(drawn: tuple[list[bytes], list[str]]) -> None:
+    values, paths = drawn
+    asked = ProtobufOpener(SCHEMAS, paths)
+    found = asked.open_all(values)
+    if found is not None:
+        assert found == [asked.to_json(value) for value in values]
+
+
+def of(**value: Any) -> bytes:
+    return written(EVERY_KIND, value, place=FIRST)
+
+
+def test_most_values_are_opened_together() -> None:
+    one, other = of(a=-5, h="x", j="", l=2**64 - 1, m=0.5, o="AAAA"), of(b=7)
+    assert ProtobufOpener(SCHEMAS, [*WRITTEN, "absent"]).open_all([one, other]) == [
+        b'{"a":-5,"b":0,"c":0,"d":0,"e":0,"f":0,"g":false,"h":"x","j":"","l":18446744073709551615}',
+        b'{"a":0,"b":7,"c":0,"d":0,"e":0,"f":0,"g":false,"h":""}',
+    ]
+    assert ProtobufOpener(SCHEMAS, ["i", "k"]).open_all([of(), of(i=1, k=True)]) == [b"{}", b'{"i":1,"k":true}']
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (),
+        (None,),
+        (of(a=1), None),
+        (of(a=1), prefixed(8, b"\0")),
+        (of(h="\u00e9"),),
+        (of(h='a"b'),),
+        (of(h="abc")[:-1],),
+        (of(a=1) + b"\x08",),
+        (of(a=1) + b"\x0d\0\0\0\0",),
+        (of(a=1) + b"\xf8\x3e\x01",),
+        (of(b=1)[:-1] + b"\xff\xff\xff\xff\x7f",),
+        (of(g=True)[:-1] + b"\x02",),
+        (b"\0\0",),
+        (b"",),
+    ],
+)
+def test_others_are_given_back_unread(values: tuple[bytes | None, ...]) -> None:
+    assert ProtobufOpener(SCHEMAS, WRITTEN).open_all(values) is None
+
+
+@pytest.mark.parametrize(
+    ("members", "paths"),
+    [
+        ("string a = 1; double b = 2;", ["b"]),
+        ("string a = 1; Kind b = 2; enum Kind { NONE = 0; }", ["b"]),
+        ("string a = 1;", ["a.inside"]),
+        ("string a = 1;", ["absent"]),
+        ("string a = 1; repeated string b = 2;", ["a"]),
+        ("string a = 1; Own b = 2; message Own { string c = 1; }", ["a"]),
+        ("oneof one { string a = 1; string b = 2; }", ["a"]),
+        ("string a = 1024;", ["a"]),
+        ("string currency_code = 1; int64 units = 2; int32 nanos = 3;", ["units"]),
+    ],
+    ids=["double", "enum", "path", "absent", "list", "message", "one of two", "number", "money"],
+)
+def test_a_message_that_is_not_flat_is_left_to_protobuf(members: str, paths: list[str]) -> None:
+    schema = f'syntax = "proto3"; message Payment {{ {members} }}'
+    assert opener(schema, *paths).open_all([prefixed(7, b"\0")]) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "names"),
+    [
+        (((1, 7, False, 0),), ()),
+        (((1, 7, False, 1),), (b'"a":',)),
+        (((1, 7, False, -1),), (b'"a":',)),
+        (((1, 7, False, 0), (2, 7, False, 0)), (b'"a":',)),
+        (((1, 7, False, 0), (1, 7, False, -1)), (b'"a":',)),
+        (((0, 7, False, 0),), (b'"a":',)),
+        (((1024, 7, False, 0),), (b'"a":',)),
+        (((1, 8, False, 0),), (b'"a":',)),
+        (((1, 12, False, -1), (2, 7, False, 0)), (b'"a":',)),
+        (((1, 7, False, 0),), ("a",)),
+    ],
+)
+def test_a_plan_that_is_none_is_refused(fields: Any, names: Any) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        open_flat([b""], b"", fields, names)
+
+
+@MORE
+@given(st.binary(max_size=40))
+@example(b"\xff" * 10)
+@example(b"\x08" + b"\x80" * 9 + b"\x01")
+def test_any_bytes_are_a_flat_message_or_none(body: bytes) -> None:
+    value, asked = prefixed(7, b"\0" + body), ProtobufOpener(SCHEMAS, WRITTEN)
+    found = asked.open_all([value])
+    if found is not None:
+        assert found == [asked.to_json(value)]
