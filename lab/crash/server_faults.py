@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from lab.faults.topic_configs import configure_topic
@@ -148,7 +148,14 @@ class StruckServers:
 
 
 def _delete_groups(admin: AdminClient) -> None:
+    """Once each knows of the transactions that its offsets were sent in: a marker that the coordinator takes up behind
+    the deletion would bring a group back.
+    """
     groups = [group.group_id for group in admin.list_consumer_groups().result(_TIMEOUT_SECONDS).valid]
+    for group in groups:
+        asked = [ConsumerGroupTopicPartitions(group)]
+        for stable in admin.list_consumer_group_offsets(asked, require_stable=True).values():
+            stable.result(_TIMEOUT_SECONDS)
     for deleted in admin.delete_consumer_groups(groups).values() if groups else ():
         try:
             deleted.result(_TIMEOUT_SECONDS)

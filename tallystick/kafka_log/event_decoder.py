@@ -301,8 +301,8 @@ class EventDecoder:
         if self._opener is None:
             return values
         if values is not self._opened[0]:
-            can_at_once = isinstance(self._opener, AvroOpener | ProtobufOpener)
-            at_once = self._opener.open_all(values) if can_at_once else None
+            opener = self._opener
+            at_once = opener.open_all(values) if isinstance(opener, AvroOpener | ProtobufOpener) else None
             self._opened = values, at_once or list(map(self._json_or_none, values))
         return self._opened[1]
 

@@ -18,7 +18,6 @@ from psycopg import sql
 from sqlalchemy import Engine, text
 
 from lab.crash.barrier_script import run_step_by_step
-from lab.servers.process import wait_until
 from tallystick.compensation import plan as compensation_plan
 from tallystick.compensation import planning
 from tallystick.compensation.abort_plan import AbortItem
@@ -109,11 +108,6 @@ def key_of_the_plan() -> None:
 
 def progress_in_group_offsets() -> None:
     """An offset of a group of its own says that an action is done; no such group, that it never began."""
-    groups: set[str] = set()
-
-    def listed() -> set[str]:
-        found = AdminClient(_kafka()).list_consumer_groups().result().valid
-        return {group.group_id for group in found}
 
     class OffsetProducer(Producer):
         def produce(self, topic: str, **record: Any) -> None:
@@ -124,14 +118,10 @@ def progress_in_group_offsets() -> None:
             offset = TopicPartition(topic, 0, 1)
             self.send_offsets_to_transaction([offset], group.consumer_group_metadata())
             group.close()
-            groups.add(f"action-{record['key'].decode()}")
-
-        def commit_transaction(self, *timeout: float) -> None:
-            super().commit_transaction(*timeout)
-            wait_until(lambda: groups <= listed(), what="the groups' offsets", deadline_seconds=30)
 
     def prove_by_offsets(work: action_log.ExecutionContext, *_: object) -> ProgressProof:
-        begun = [name for name in listed() if name.startswith("action-")]
+        groups = AdminClient(work.connections.kafka.for_confluent()).list_consumer_groups().result().valid
+        begun = [group.group_id for group in groups if group.group_id.startswith("action-")]
         return ProgressProof(published=frozenset(uuid.UUID(name.removeprefix("action-")) for name in begun))
 
     publish_events.Producer = OffsetProducer  # type: ignore[misc]

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg
 from confluent_kafka import Producer, TopicPartition
@@ -109,6 +109,8 @@ class RawEvent:
     """An event as the lab's raw producer wants it."""
 
     event: Event
+
+    headers: ClassVar[dict[str, str]] = {}
 
     @property
     def message_key(self) -> bytes:
