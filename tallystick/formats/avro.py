@@ -12,6 +12,8 @@ Decides what each type of Avro is at the end of a path:
 Fields are found by their names in the schema that wrote the record, so one slice may hold records of many schemas.
 Aliases and the reader's defaults are not used. A schema that contains itself, or has a list whose members take no
 bytes, is refused: a few bytes could take any stack or memory.
+
+One file, since what each type of Avro is to a contract is decided here, for a value by itself and for many at once.
 """
 
 import json
