@@ -66,8 +66,9 @@ static int read_record(const unsigned char *at, const unsigned char *end, const 
 }
 
 /* Returns 0 with an error set where the plan is none. */
-static int read_plan(PyObject *fields, Py_ssize_t written, Plan *plan)
+static int read_plan(PyObject *fields, Py_ssize_t written, void *empty)
 {
+    Plan *plan = empty;
     int filled[FIELDS_MAX] = {0};
     plan->count = PyTuple_GET_SIZE(fields);
     if (plan->count > FIELDS_MAX)
@@ -92,24 +93,13 @@ static int read_plan(PyObject *fields, Py_ssize_t written, Plan *plan)
         if (field->place >= 0 && filled[field->place]++)
             return PyErr_Format(PyExc_ValueError, "expected one field at each place") != NULL;
     }
-    for (Py_ssize_t n = 0; n < written; n++)
-        if (!filled[n])
-            return PyErr_Format(PyExc_ValueError, "expected a field at each place") != NULL;
-    return 1;
+    return all_are_filled(filled, written);
 }
 
 static PyObject *open_flat(PyObject *module, PyObject *args)
 {
-    PyObject *values, *fields, *names;
-    const char *head;
-    Py_ssize_t head_size;
     Plan plan;
-    if (!PyArg_ParseTuple(args, "O!y#O!O!", &PyList_Type, &values, &head, &head_size, &PyTuple_Type, &fields, &PyTuple_Type,
-                          &names))
-        return NULL;
-    if (!check_names(names) || !read_plan(fields, PyTuple_GET_SIZE(names), &plan))
-        return NULL;
-    return open_values(values, head, head_size, names, read_record, &plan);
+    return open_by_plan(args, read_plan, read_record, &plan);
 }
 
 static PyMethodDef methods[] = {{"open_flat", open_flat, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};

@@ -74,8 +74,9 @@ static int read_message(const unsigned char *at, const unsigned char *end, const
 }
 
 /* Returns 0 with an error set where the plan is none. */
-static int read_plan(PyObject *fields, Py_ssize_t written, Plan *plan)
+static int read_plan(PyObject *fields, Py_ssize_t written, void *empty)
 {
+    Plan *plan = empty;
     int filled[FIELDS_MAX] = {0};
     memset(plan, 0, sizeof(*plan));
     plan->written = written;
@@ -96,24 +97,13 @@ static int read_plan(PyObject *fields, Py_ssize_t written, Plan *plan)
         if (!has_presence)
             plan->unset[place].kind = kind == STRING ? TEXT : kind == BOOLEAN ? TRUTH : WHOLE;
     }
-    for (Py_ssize_t n = 0; n < written; n++)
-        if (!filled[n])
-            return PyErr_Format(PyExc_ValueError, "expected a field at each place") != NULL;
-    return 1;
+    return all_are_filled(filled, written);
 }
 
 static PyObject *open_flat(PyObject *module, PyObject *args)
 {
-    PyObject *values, *fields, *names;
-    const char *head;
-    Py_ssize_t head_size;
     Plan plan;
-    if (!PyArg_ParseTuple(args, "O!y#O!O!", &PyList_Type, &values, &head, &head_size, &PyTuple_Type, &fields, &PyTuple_Type,
-                          &names))
-        return NULL;
-    if (!check_names(names) || !read_plan(fields, PyTuple_GET_SIZE(names), &plan))
-        return NULL;
-    return open_values(values, head, head_size, names, read_message, &plan);
+    return open_by_plan(args, read_plan, read_message, &plan);
 }
 
 static PyMethodDef methods[] = {{"open_flat", open_flat, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};

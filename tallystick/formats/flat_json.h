@@ -153,4 +153,30 @@ static inline PyObject *open_values(PyObject *values, const char *head, Py_ssize
     return opened;
 }
 
+/* Returns 0 with an error set where a place has no field. */
+static inline int all_are_filled(const int *filled, Py_ssize_t places)
+{
+    for (Py_ssize_t n = 0; n < places; n++)
+        if (!filled[n])
+            return PyErr_Format(PyExc_ValueError, "expected a field at each place") != NULL;
+    return 1;
+}
+
+/* Fills a format's plan. Returns 0 with an error set where the fields are none. */
+typedef int (*ReadPlan)(PyObject *fields, Py_ssize_t written, void *empty);
+
+/* What `open_flat` of each format does with its four arguments (the .pyi). plan: room for the format's own. */
+static inline PyObject *open_by_plan(PyObject *args, ReadPlan read_plan, ReadRecord read, void *plan)
+{
+    PyObject *values, *fields, *names;
+    const char *head;
+    Py_ssize_t head_size;
+    if (!PyArg_ParseTuple(args, "O!y#O!O!", &PyList_Type, &values, &head, &head_size, &PyTuple_Type, &fields, &PyTuple_Type,
+                          &names))
+        return NULL;
+    if (!check_names(names) || !read_plan(fields, PyTuple_GET_SIZE(names), plan))
+        return NULL;
+    return open_values(values, head, head_size, names, read, plan);
+}
+
 #endif
