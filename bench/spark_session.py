@@ -9,8 +9,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from lab.servers.class_archives import archive_options
 from lab.servers.process import REPOSITORY
-from lab.servers.spark_class_archive import archive_options
 from tallystick.spark.spark_job import WORKER_DAEMON
 
 JARS = REPOSITORY / ".jars" / "spark"

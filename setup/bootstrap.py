@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
@@ -73,7 +74,7 @@ def main() -> int:
         with open(__file__) as this_file:  # a lock that needs no file of its own: two `make` at once take turns
             fcntl.flock(this_file, fcntl.LOCK_EX)
             make_all(steps)
-            make_archive_if_it_can_be(machine)
+            make_archives_if_they_can_be(machine)
     except StepFailed as failed:
         print(f"setup: {failed}", file=sys.stderr)
         return 1
@@ -112,23 +113,33 @@ def make_all(steps: list[Step]) -> None:
         print(f"setup {number}/{len(pending)}: done in {time.monotonic() - started:.1f} s", flush=True)
 
 
-def make_archive_if_it_can_be(machine: Machine) -> None:
-    """Make the archive of Spark's classes. It is speed only: where that fails, say so; the next run tries again.
+def make_archives_if_they_can_be(machine: Machine) -> None:
+    """Make both archives of classes at once. They are speed only: where one fails, say so; the next run tries again.
 
     Planned once the jars are there, since an archive holds for these very files, wherever they came from.
     """
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(make_if_it_can_be, step) for step in plan_archives(machine)]:
+            done.result()
+
+
+def plan_archives(machine: Machine) -> list[Step]:
+    """List the archives of Spark's and Kafka's classes."""
     (pyspark_jars,) = VENV.glob("lib/python*/site-packages/pyspark/jars")
-    archive = JARS / "spark.jsa"
-    key = fingerprint(machine.java_said, describe_jars(pyspark_jars), SPARK_JARS, APP)
-    jars = sorted((JARS / "spark").glob("*.jar"))
+    spark = fingerprint(machine.java_said, describe_jars(pyspark_jars), SPARK_JARS, APP)
+    broker = fingerprint(machine.java_said, describe_jars(JARS / "broker"), LOCKS / "jars.lock")
+    return [
+        Step("archive of Spark's classes", JARS / ".stamp-archive", spark, make_spark_archive),
+        Step("archive of Kafka's classes", JARS / ".stamp-broker-archive", broker, make_broker_archive),
+    ]
 
-    def make() -> None:
-        make_archive(archive, python=PYTHON, jars=jars)
 
+def make_if_it_can_be(archive: Step) -> None:
+    """Make one archive, or say why there is none."""
     try:
-        make_all([Step("archive of Spark's classes", archive.with_name(".stamp-archive"), key, make)])
-    except ArchiveNotMade as fault:
-        print(f"setup: no archive of Spark's classes, so Spark starts more slowly: {fault}", file=sys.stderr)
+        make_all([archive])
+    except (ArchiveNotMade, StepFailed) as fault:
+        print(f"setup: no {archive.title}, so that starts more slowly: {fault}", file=sys.stderr)
 
 
 def make_installer(machine: Machine) -> None:
@@ -157,6 +168,16 @@ def make_project() -> None:
 def make_jars() -> None:
     """Fetch what the two locks of jars name."""
     run(str(PYTHON), str(ROOT / "setup" / "jars.py"), "fetch", str(JARS))
+
+
+def make_spark_archive() -> None:
+    """Have a small Spark run write its classes down."""
+    make_archive(JARS / "spark.jsa", python=PYTHON, jars=sorted((JARS / "spark").glob("*.jar")))
+
+
+def make_broker_archive() -> None:
+    """Have the lab's broker write its classes down."""
+    run(str(PYTHON), "-m", "lab.servers.broker_class_archive")
 
 
 def run_uv(command: str, *arguments: str) -> None:

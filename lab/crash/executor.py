@@ -14,7 +14,8 @@ from typing import Any
 
 import psutil
 
-from lab.servers import process
+from lab.servers import process, warm_python
+from lab.servers.warm_python import WarmChild
 
 _STEP_SECONDS_MAX = 90.0
 """How long it may be silent before it is killed, as a time-out of whoever supervises it would."""
@@ -45,12 +46,12 @@ class StartEnd:
 
 @dataclass
 class Executor:
-    """One start. A line that it prints is told once; it goes on when the next one is asked for."""
+    """One start of `python -m MODULE ...`. A line that it prints is told once; it goes on when asked for the next."""
 
     argv: Sequence[str]
     environment: Mapping[str, str]
     log: Path
-    child: subprocess.Popen[bytes] = field(init=False)
+    child: WarmChild = field(init=False)
     told: list[dict[str, Any]] = field(default_factory=list)
     _lines: "queue.SimpleQueue[dict[str, Any] | None]" = field(default_factory=queue.SimpleQueue)
     hung: bool = False
@@ -58,9 +59,7 @@ class Executor:
     _ended: bool = False  # it will tell nothing more
 
     def __post_init__(self) -> None:
-        self.child = process.spawn(
-            self.argv, log=self.log, environment=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
+        self.child = warm_python.spawn(self.argv, log=self.log, environment=self.environment)
         threading.Thread(target=self._listen, daemon=True).start()
 
     def run_to(
@@ -77,7 +76,6 @@ class Executor:
     def let_go(self) -> None:
         """Let it go on to its next step, without waiting for that."""
         if self._held and self.child.poll() is None:
-            assert self.child.stdin is not None
             self.child.stdin.write(b"go on\n")
             self.child.stdin.flush()
         self._held = False
@@ -140,7 +138,6 @@ class Executor:
         return None
 
     def _listen(self) -> None:
-        assert self.child.stdout is not None
         for line in self.child.stdout:
             self._lines.put(json.loads(line))
         self._lines.put(None)

@@ -9,7 +9,7 @@ One file, since a round's steps share the servers, the plan and what an earlier 
 """
 
 import json
-import subprocess
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -38,7 +38,7 @@ from lab.crash.server_faults import READER, StruckServers
 from lab.product.command_line import STEP_BY_STEP, CommandLine
 from lab.rounds.round_contracts import KAFKA
 from lab.rounds.second_person import SecondPerson
-from lab.servers import process
+from lab.servers import process, warm_python
 from lab.servers.log_ends import Partition
 from lab.servers.proxy import Loss, Request
 from lab.servers.stack import LabStack
@@ -202,11 +202,15 @@ class CrashMatrix:
 
     def _said(self, *asked: str) -> str:
         """What a command prints. Raises PlanFailed."""
-        child = self._spawn([*self.launcher, *asked], stdin=subprocess.DEVNULL)
-        output, _ = child.communicate(timeout=_PLAN_SECONDS_MAX)
-        if child.returncode != 0:
-            raise PlanFailed(f"tallystick {asked[1]}: exit code {child.returncode}\n{self.log_tail}")
-        return output.decode()
+        child = warm_python.spawn([*self.launcher, *asked], log=self.log, environment=self.environment)
+        child.stdin.close()
+        deadline = threading.Timer(_PLAN_SECONDS_MAX, child.kill)
+        deadline.start()
+        output, code = child.stdout.read().decode(), child.wait()
+        deadline.cancel()
+        if code != 0:
+            raise PlanFailed(f"tallystick {asked[1]}: exit code {code}\n{self.log_tail}")
+        return output
 
     def _start(self, plan: StoredPlan) -> Executor:
         asked = ["compensation", "execute", str(plan.contract_file), plan.plan_hash]
@@ -498,9 +502,6 @@ class CrashMatrix:
     @property
     def log_tail(self) -> str:
         return self.log.read_text(errors="replace")[-2000:]
-
-    def _spawn(self, argv: Sequence[str], **streams: Any) -> subprocess.Popen[bytes]:
-        return process.spawn(argv, log=self.log, environment=self.environment, stdout=subprocess.PIPE, **streams)
 
 
 @dataclass

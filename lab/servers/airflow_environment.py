@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab.servers.airflow_connections import AirflowConnection, airflow_variable, postgres_connection
+from lab.servers.class_archives import SMALL_JVM
 from lab.servers.ports import free_port
 from lab.servers.process import REPOSITORY
-from lab.servers.spark_class_archive import SMALL_JVM
 from lab.servers.stack import LabAddresses
 
 USERS = {"admin": "admin", "operator": "op", "approver": "op", "viewer": "viewer"}
@@ -50,7 +50,6 @@ class AirflowSettings:
 
     warm_spark: its tasks are clients of a Spark Connect server; otherwise each submits an app of its own.
     look_every_seconds: how long the scheduler rests where it found nothing to do; 0.2 costs a quarter of a core.
-    parse_every_seconds: each DAG file, which takes half a second of CPU; a contract that comes later is seen then.
     """
 
     home: Path
@@ -64,7 +63,6 @@ class AirflowSettings:
     auth_manager: str = "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager"
     warm_spark: bool = False
     look_every_seconds: float = 1.0  # as Airflow does
-    parse_every_seconds: int = 30  # as Airflow does
     jars: Path = REPOSITORY / ".jars" / "spark"
     port: int = field(default_factory=free_port)
     worker_log_port: int = field(default_factory=free_port)
@@ -135,7 +133,6 @@ def _airflow(settings: AirflowSettings, database_dsn: str) -> dict[str, str]:
         "WORKERS": {"MIN_HEARTBEAT_INTERVAL": "1", "EXECUTION_API_TIMEOUT": "60"},
         "SCHEDULER": {"SCHEDULER_IDLE_SLEEP_TIME": str(settings.look_every_seconds)},
         "DAG_PROCESSOR": {
-            "MIN_FILE_PROCESS_INTERVAL": str(settings.parse_every_seconds),
             "REFRESH_INTERVAL": "5",
             "BUNDLE_REFRESH_CHECK_INTERVAL": "1",
             "PARSING_PROCESSES": "1",

@@ -6,6 +6,7 @@ through the lab's TCP proxy, is told the proxy's port and so stays behind the pr
 """
 
 import os
+import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from lab.servers import process
+from lab.servers.class_archives import archive_options
 from lab.servers.ports import free_port
 
 DEFAULT_JARS = process.REPOSITORY / ".jars" / "broker"
@@ -184,7 +186,8 @@ class Broker:
 def java_command(jars: Path, *, heap_megabytes: int = 256) -> list[str]:
     """Begin the command line of one of Kafka's own programs; its class name and arguments follow."""
     heap = [f"-Xms{min(heap_megabytes, 256)}m", f"-Xmx{heap_megabytes}m"]
-    return [_java_binary(), *_JVM, *heap, f"-Dlog4j2.configurationFile={_LOG4J_FILE}", "-cp", f"{jars}/*"]
+    shared = shlex.split(archive_options(jars.with_suffix(".jsa")))
+    return [_java_binary(), *_JVM, *shared, *heap, f"-Dlog4j2.configurationFile={_LOG4J_FILE}", "-cp", f"{jars}/*"]
 
 
 def _java_binary() -> str:

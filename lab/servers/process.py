@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from pwd import struct_passwd
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 import psutil
 
@@ -28,6 +28,17 @@ _SETPRIV = shutil.which("setpriv")
 # The kernel sends the death signal when the *thread* that forked ends, so all children are forked by one thread that
 # lives as long as the process.
 _SPAWNER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lab-spawner")
+
+
+class Child(Protocol):
+    """A process that we have started, as subprocess.Popen has it."""
+
+    @property
+    def pid(self) -> int: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def send_signal(self, sig: int, /) -> None: ...
+    def kill(self) -> None: ...
 
 
 class NotReadyInTime(TimeoutError):
@@ -84,14 +95,18 @@ def stop(
         kill_tree(process)
 
 
-def freeze(process: subprocess.Popen[bytes]) -> None:
-    """SIGSTOP a child; returns once all its threads stand: those of a busy machine go on for a while."""
+def freeze(process: Child) -> None:
+    """SIGSTOP a child; returns once all its threads stand (Linux): those of a busy machine go on for a while."""
     process.send_signal(signal.SIGSTOP)
-    states = os.WSTOPPED | os.WNOWAIT | os.WNOHANG
-    wait_until(lambda: os.waitid(os.P_PID, process.pid, states) is not None, what=f"process {process.pid} stopped")
+    threads = Path("/proc", str(process.pid), "task")
+
+    def all_stand() -> bool:
+        return all(file.read_text().rpartition(")")[2].split()[0] == "T" for file in threads.glob("*/stat"))
+
+    wait_until(all_stand, what=f"process {process.pid} stopped")
 
 
-def kill_tree(process: subprocess.Popen[bytes] | None) -> None:
+def kill_tree(process: Child | None) -> None:
     """SIGKILL a child and all its descendants; returns once none of them is left."""
     if process is None:
         return

@@ -23,8 +23,8 @@ from typing import Any
 import psutil
 
 from lab.servers import process
+from lab.servers.class_archives import SMALL_JVM
 from lab.servers.ports import free_port
-from lab.servers.spark_class_archive import SMALL_JVM
 
 _HOST = "127.0.0.1"
 _READY_SECONDS_MAX = 120.0  # JVMs start slowly beside others on two cores

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, FrameLocator, Page
+from playwright.sync_api import Browser, BrowserContext, FrameLocator, Page, StorageState
 
 from lab.servers.airflow import AirflowStack
 from lab.servers.process import REPOSITORY
@@ -16,15 +16,20 @@ PATIENCE_MS = 120_000
 LogIn = Callable[..., Page]
 """user, viewer unless said; width in pixels, 1280; scheme, light or dark."""
 
+_LOGGED_IN: dict[tuple[str, str], StorageState] = {}
+"""What a browser keeps of a login, by Airflow's address and user: a login, and the page behind it, take seconds."""
+
 
 @contextmanager
 def visits(browser: Browser, airflow: AirflowStack) -> Iterator[LogIn]:
-    """Open Airflow as a user who has just logged in; fails when the browser has asked another host."""
+    """Open Airflow as a user who has logged in; fails when the browser has asked another host."""
     contexts: list[BrowserContext] = []
     asked: set[str] = set()
 
     def log_in(user: str = "viewer", *, width: int = 1280, scheme: str = "light") -> Page:
+        known = (airflow.settings.base_url, user)
         context = browser.new_context(
+            storage_state=_LOGGED_IN.get(known),
             viewport={"width": width, "height": 900},
             color_scheme="dark" if scheme == "dark" else "light",
             timezone_id="Europe/Berlin",
@@ -33,11 +38,14 @@ def visits(browser: Browser, airflow: AirflowStack) -> Iterator[LogIn]:
         context.set_default_timeout(PATIENCE_MS)
         context.on("request", lambda request: asked.add(request.url))
         page = context.new_page()
+        if known in _LOGGED_IN:
+            return page
         page.goto(airflow.settings.base_url)
         page.fill("input[name=username]", user)
         page.fill("input[name=password]", airflow.passwords[user])
         page.get_by_role("button", name="Sign in").click()
         page.wait_for_url(lambda url: "/login" not in url)
+        _LOGGED_IN[known] = context.storage_state()
         return page
 
     yield log_in

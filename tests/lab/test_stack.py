@@ -28,6 +28,15 @@ def test_every_address_answers_with_its_own_rights(lab_stack: LabStack) -> None:
             assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
+def test_the_broker_has_the_archive_of_its_classes_in_its_memory(lab_stack: LabStack) -> None:
+    """Java maps it once it has found that it fits, and not before."""
+    archive = lab_stack.broker.jars.with_suffix(".jsa")
+    assert archive.is_file(), "make setup makes it, and says why not"
+    assert lab_stack.broker.child is not None
+    mapped = Path("/proc", str(lab_stack.broker.child.pid), "maps").read_text()
+    assert str(archive.resolve()) in mapped, "it does not fit this Java or these jars; make setup makes another"
+
+
 def test_a_wrong_password_is_refused(lab_stack: LabStack) -> None:
     password = lab_stack.ledger_server.passwords["tallystick_reader"]
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):

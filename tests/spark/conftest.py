@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lab.servers.spark_class_archive import SMALL_JVM
+from lab.servers.class_archives import SMALL_JVM
 from tallystick.spark.spark_job import WORKER_DAEMON
 
 os.environ["PYSPARK_PYTHON"] = sys.executable

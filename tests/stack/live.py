@@ -14,9 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 from sqlalchemy import Engine
 
+from lab.servers.class_archives import SMALL_JVM
 from lab.servers.postgres import STORE_OWNER, STORE_ROLE
 from lab.servers.process import REPOSITORY
-from lab.servers.spark_class_archive import SMALL_JVM
 from lab.servers.stack import LabStack
 from tallystick.spark.spark_job import WORKER_DAEMON
 from tallystick.spark.spark_server import start_server, stop_server

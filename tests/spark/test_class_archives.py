@@ -11,7 +11,7 @@ import pytest
 from machine import find_java
 from pyspark.sql import SparkSession
 
-from lab.servers.spark_class_archive import ARCHIVE, archive_options
+from lab.servers.class_archives import ARCHIVE, archive_options
 
 PROGRAM = ("org.apache.ivy.Main", "-version")
 

@@ -1,4 +1,6 @@
-"""The archive of Spark's classes that `make setup` leaves (setup/class_archive.py), for JVMs that are to start soon."""
+"""The archives of classes that `make setup` leaves, of Spark (setup/class_archive.py) and of Kafka
+(lab/servers/broker_class_archive.py), for JVMs that are to start soon.
+"""
 
 from pathlib import Path
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import bootstrap
 import pytest
-from bootstrap import make_archive_if_it_can_be
+from bootstrap import make_archives_if_they_can_be
 from class_archive import ArchiveNotMade, describe_jars, make_archive
 from machine import Machine
 
-from lab.servers.spark_class_archive import archive_options
+from lab.servers.class_archives import archive_options
 
 MACHINE = Machine(
     python_path="python3",
@@ -66,9 +66,10 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     jar = tmp_path / ".venv" / "lib" / "python3.11" / "site-packages" / "pyspark" / "jars" / "one.jar"
     jar.parent.mkdir(parents=True)
     jar.write_text("a jar")
-    (tmp_path / ".jars").mkdir()
+    (tmp_path / ".jars" / "broker").mkdir(parents=True)
     monkeypatch.setattr(bootstrap, "VENV", tmp_path / ".venv")
     monkeypatch.setattr(bootstrap, "JARS", tmp_path / ".jars")
+    monkeypatch.setattr(bootstrap, "make_broker_archive", lambda: None)
     return jar
 
 
@@ -77,11 +78,11 @@ def test_setup_makes_it_again_where_a_jar_was_laid_down_anew_and_not_otherwise(
 ) -> None:
     made: list[Path] = []
     monkeypatch.setattr(bootstrap, "make_archive", lambda archive, **_: made.append(archive))
-    make_archive_if_it_can_be(MACHINE)
-    make_archive_if_it_can_be(MACHINE)
+    make_archives_if_they_can_be(MACHINE)
+    make_archives_if_they_can_be(MACHINE)
     assert made == [bootstrap.JARS / "spark.jsa"]
     os.utime(checkout, ns=(1, 1))
-    make_archive_if_it_can_be(MACHINE)
+    make_archives_if_they_can_be(MACHINE)
     assert len(made) == 2
 
 
@@ -95,12 +96,27 @@ def test_setup_goes_on_without_it_says_so_once_and_tries_again_next_time(
         raise ArchiveNotMade("a full disk")
 
     monkeypatch.setattr(bootstrap, "make_archive", refuse)
-    make_archive_if_it_can_be(MACHINE)
+    make_archives_if_they_can_be(MACHINE)
     assert capsys.readouterr().err == (
-        "setup: no archive of Spark's classes, so Spark starts more slowly: a full disk\n"
+        "setup: no archive of Spark's classes, so that starts more slowly: a full disk\n"
     )
-    make_archive_if_it_can_be(MACHINE)
+    make_archives_if_they_can_be(MACHINE)
     assert len(tried) == 2
+
+
+def test_the_archive_of_kafkas_classes_is_made_beside_it_once_whatever_becomes_of_the_other(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ArchiveNotMade("a full disk")
+
+    monkeypatch.setattr(bootstrap, "make_archive", refuse)
+    monkeypatch.setattr(bootstrap, "make_broker_archive", lambda: made.append("broker"))
+    make_archives_if_they_can_be(MACHINE)
+    make_archives_if_they_can_be(MACHINE)
+    assert made == ["broker"]
 
 
 def test_a_jar_of_another_size_makes_another_archive(checkout: Path) -> None:

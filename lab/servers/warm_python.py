@@ -1,0 +1,116 @@
+"""Python processes that are forked from one that has imported already what they need.
+
+A command of ours imports for two seconds before it does anything, and a matrix of crashes starts hundreds of them.
+Nothing else differs from what `process.spawn` starts: a process in a session of its own, which the kernel kills when
+the lab dies (Linux). The process that they are forked from is the standard library's fork server: it has no threads.
+"""
+
+import ctypes
+import multiprocessing.connection
+import os
+import runpy
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from threading import Lock
+from typing import IO
+
+from lab.servers.process import REPOSITORY
+
+_IMPORTED = [
+    "tallystick.cli.app",
+    "tallystick.cli.output",
+    "tallystick.compensation.plan_text",
+    "tallystick.documents.plan",
+    "tallystick.executor.draw_plan",
+    "tallystick.executor.execute_plan",
+]
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_SERVER = multiprocessing.get_context("forkserver")
+_SERVER.set_forkserver_preload(_IMPORTED)
+_ASKING = Lock()
+"""To start a process, multiprocessing asks each that it knows of for its exit code, which can be read once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarmChild:
+    """A process that runs, as far as subprocess.Popen tells of one. stdin, stdout: pipes to it."""
+
+    stdin: IO[bytes]
+    stdout: IO[bytes]
+    _process: ForkServerProcess = field(repr=False)
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self.poll()
+
+    def poll(self) -> int | None:
+        """Its exit code, negative where a signal ended it; None while it runs."""
+        with _ASKING:
+            return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code, once it has ended. Raises TimeoutExpired."""
+        multiprocessing.connection.wait([self._process.sentinel], timeout)
+        if (code := self.poll()) is None:
+            raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def spawn(argv: Sequence[str], *, log: Path, environment: Mapping[str, str]) -> WarmChild:
+    """Start `python -m MODULE ARGUMENTS...`. What it writes to stderr is appended to the file `log`."""
+    python, switch, *script = argv
+    assert (python, switch) == (sys.executable, "-m"), argv
+    stdin, to_it = _SERVER.Pipe(duplex=False)
+    from_it, stdout = _SERVER.Pipe(duplex=False)
+    child = _SERVER.Process(target=_be, args=(script, dict(environment), log, stdin, stdout), daemon=True)
+    with _ASKING:
+        child.start()
+    for end in (stdin, stdout):
+        end.close()
+    return WarmChild(stdin=_file(to_it, "wb"), stdout=_file(from_it, "rb"), _process=child)
+
+
+def _file(end: Connection, mode: str) -> IO[bytes]:
+    file: IO[bytes] = os.fdopen(os.dup(end.fileno()), mode)
+    end.close()
+    return file
+
+
+def _be(
+    script: Sequence[str], environment: Mapping[str, str], log: Path, stdin: Connection, stdout: Connection
+) -> None:
+    """Become what was asked for, in the child."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.setsid()
+    with open(log, "ab") as output:
+        for descriptor, number in enumerate((stdin.fileno(), stdout.fileno(), output.fileno())):
+            os.dup2(number, descriptor)
+    for end in (stdin, stdout):
+        end.close()
+    for descriptor, (name, mode) in enumerate({"stdin": "r", "stdout": "w", "stderr": "w"}.items()):
+        stream = os.fdopen(descriptor, mode, buffering=1)
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)  # or the file would be closed as soon as somebody replaces sys.stdout
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(REPOSITORY)
+    sys.argv = list(script)
+    runpy.run_module(script[0], run_name="__main__", alter_sys=True)
