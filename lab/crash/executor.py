@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 
 from lab.servers import process, warm_python
-from lab.servers.warm_python import WarmChild
+from lab.servers.warm_python import PipedChild
 
 _STEP_SECONDS_MAX = 90.0
 """How long it may be silent before it is killed, as a time-out of whoever supervises it would."""
@@ -51,7 +51,7 @@ class Executor:
     argv: Sequence[str]
     environment: Mapping[str, str]
     log: Path
-    child: WarmChild = field(init=False)
+    child: PipedChild = field(init=False)
     told: list[dict[str, Any]] = field(default_factory=list)
     _lines: "queue.SimpleQueue[dict[str, Any] | None]" = field(default_factory=queue.SimpleQueue)
     hung: bool = False
@@ -59,7 +59,7 @@ class Executor:
     _ended: bool = False  # it will tell nothing more
 
     def __post_init__(self) -> None:
-        self.child = warm_python.spawn(self.argv, log=self.log, environment=self.environment)
+        self.child = warm_python.spawn_piped(self.argv, log=self.log, environment=self.environment)
         threading.Thread(target=self._listen, daemon=True).start()
 
     def run_to(

@@ -9,7 +9,6 @@ One file, since a round's steps share the servers, the plan and what an earlier 
 """
 
 import json
-import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -202,15 +201,11 @@ class CrashMatrix:
 
     def _said(self, *asked: str) -> str:
         """What a command prints. Raises PlanFailed."""
-        child = warm_python.spawn([*self.launcher, *asked], log=self.log, environment=self.environment)
-        child.stdin.close()
-        deadline = threading.Timer(_PLAN_SECONDS_MAX, child.kill)
-        deadline.start()
-        output, code = child.stdout.read().decode(), child.wait()
-        deadline.cancel()
+        child = warm_python.spawn_piped([*self.launcher, *asked], log=self.log, environment=self.environment)
+        output, code = child.read(_PLAN_SECONDS_MAX), child.wait()
         if code != 0:
             raise PlanFailed(f"tallystick {asked[1]}: exit code {code}\n{self.log_tail}")
-        return output
+        return output.decode()
 
     def _start(self, plan: StoredPlan) -> Executor:
         asked = ["compensation", "execute", str(plan.contract_file), plan.plan_hash]

@@ -16,7 +16,7 @@ import psycopg
 from lab.doors.door import EXECUTOR, READER, Door
 from lab.rounds.round_contracts import KAFKA, LEDGER
 from lab.rounds.second_person import SecondPerson
-from lab.servers import process
+from lab.servers import process, warm_python
 from lab.servers.airflow_environment import SMALL_SPARK
 from lab.servers.orphan_reaper import start_guard
 from lab.servers.postgres import LEDGER_READER, STORE_ROLE
@@ -26,6 +26,7 @@ from lab.servers.stack import LabAddresses
 TALLYSTICK = str(Path(sys.executable).with_name("tallystick"))
 STEP_BY_STEP = (sys.executable, "-m", "lab.crash.barrier_script", TALLYSTICK)
 """The same, and it waits at the end of each line until it is told to go on."""
+_COMMAND = (sys.executable, "-m", "tallystick")
 
 _JUDGED = (0, 1, 3)  # matched, broken, inconclusive
 _REFUSED = 2
@@ -137,11 +138,10 @@ class CommandLine:
 
     def _said(self, *arguments: str) -> str:
         """What a command prints. Raises CommandFailed."""
-        argv = [TALLYSTICK, *arguments]
-        child = process.spawn(argv, log=self.log, environment=self.environment(), stdout=subprocess.PIPE)
-        output, _ = child.communicate(timeout=_DEADLINE_SECONDS)
-        if child.returncode != 0:
-            raise CommandFailed(f"tallystick {' '.join(arguments[:2])}: exit code {child.returncode}\n{self.log_tail}")
+        child = warm_python.spawn_piped([*_COMMAND, *arguments], log=self.log, environment=self.environment())
+        output, code = child.read(_DEADLINE_SECONDS), child.wait()
+        if code != 0:
+            raise CommandFailed(f"tallystick {' '.join(arguments[:2])}: exit code {code}\n{self.log_tail}")
         return output.decode()
 
     def _run(
@@ -151,8 +151,8 @@ class CommandLine:
         told: Mapping[str, str] = _NOTHING_ELSE,
         account: str = READER,
     ) -> int:
-        argv, environment = [TALLYSTICK, *arguments], {**self.environment(account), **told}
-        child = process.spawn(argv, log=self.log, environment=environment, death_signal=signal.SIGTERM)
+        argv, environment = [*_COMMAND, *arguments], {**self.environment(account), **told}
+        child = warm_python.spawn(argv, log=self.log, environment=environment, death_signal=signal.SIGTERM)
         try:
             code = child.wait(_DEADLINE_SECONDS)
         except subprocess.TimeoutExpired:

@@ -81,9 +81,7 @@ def spawn(
     return _SPAWNER.submit(start).result()
 
 
-def stop(
-    process: subprocess.Popen[bytes] | None, *, first: signal.Signals = signal.SIGTERM, patience_seconds: float = 10.0
-) -> None:
+def stop(process: Child | None, *, first: signal.Signals = signal.SIGTERM, patience_seconds: float = 10.0) -> None:
     """Ask a child to end, then SIGKILL its process group; returns once it is reaped. Safe to call again."""
     if process is None or process.poll() is not None:
         return

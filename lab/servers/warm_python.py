@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Timer
 from typing import IO
 
 from lab.servers.process import REPOSITORY
@@ -29,6 +29,8 @@ _IMPORTED = [
     "tallystick.documents.plan",
     "tallystick.executor.draw_plan",
     "tallystick.executor.execute_plan",
+    "tallystick.pipeline.local_run",
+    "tallystick.pipeline.make_cut",
 ]
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _SERVER = multiprocessing.get_context("forkserver")
@@ -39,10 +41,8 @@ _ASKING = Lock()
 
 @dataclass(frozen=True, kw_only=True)
 class WarmChild:
-    """A process that runs, as far as subprocess.Popen tells of one. stdin, stdout: pipes to it."""
+    """A process that runs, as far as subprocess.Popen tells of one."""
 
-    stdin: IO[bytes]
-    stdout: IO[bytes]
     _process: ForkServerProcess = field(repr=False)
 
     @property
@@ -74,18 +74,61 @@ class WarmChild:
         self.send_signal(signal.SIGKILL)
 
 
-def spawn(argv: Sequence[str], *, log: Path, environment: Mapping[str, str]) -> WarmChild:
-    """Start `python -m MODULE ARGUMENTS...`. What it writes to stderr is appended to the file `log`."""
-    python, switch, *script = argv
-    assert (python, switch) == (sys.executable, "-m"), argv
+@dataclass(frozen=True, kw_only=True)
+class PipedChild(WarmChild):
+    """One with pipes to it."""
+
+    stdin: IO[bytes]
+    stdout: IO[bytes]
+
+    def read(self, deadline_seconds: float) -> bytes:
+        """All that it writes, without a word to it; one that has not ended by then is killed."""
+        self.stdin.close()
+        deadline = Timer(deadline_seconds, self.kill)
+        deadline.start()
+        try:
+            return self.stdout.read()
+        finally:
+            deadline.cancel()
+
+
+def spawn(
+    argv: Sequence[str],
+    *,
+    log: Path,
+    environment: Mapping[str, str],
+    death_signal: signal.Signals = signal.SIGKILL,
+) -> WarmChild:
+    """Start `python -m MODULE ARGUMENTS...`; it gets `death_signal` when the lab dies. What it writes is appended to
+    the file `log`.
+    """
+    return WarmChild(_process=_start(argv, environment, log, death_signal, ()))
+
+
+def spawn_piped(argv: Sequence[str], *, log: Path, environment: Mapping[str, str]) -> PipedChild:
+    """The same, with pipes to it; what it writes to stderr is appended to the file `log`."""
     stdin, to_it = _SERVER.Pipe(duplex=False)
     from_it, stdout = _SERVER.Pipe(duplex=False)
-    child = _SERVER.Process(target=_be, args=(script, dict(environment), log, stdin, stdout), daemon=True)
-    with _ASKING:
-        child.start()
+    child = _start(argv, environment, log, signal.SIGKILL, (stdin, stdout))
     for end in (stdin, stdout):
         end.close()
-    return WarmChild(stdin=_file(to_it, "wb"), stdout=_file(from_it, "rb"), _process=child)
+    return PipedChild(stdin=_file(to_it, "wb"), stdout=_file(from_it, "rb"), _process=child)
+
+
+def _start(
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    log: Path,
+    death_signal: signal.Signals,
+    pipes: Sequence[Connection],
+) -> ForkServerProcess:
+    python, switch, *script = argv
+    assert (python, switch) == (sys.executable, "-m"), argv
+    told = (script, dict(environment), log, death_signal, pipes)
+    child = _SERVER.Process(target=_become, args=told, daemon=True)
+    with _ASKING:
+        child.start()
+    return child
 
 
 def _file(end: Connection, mode: str) -> IO[bytes]:
@@ -94,16 +137,21 @@ def _file(end: Connection, mode: str) -> IO[bytes]:
     return file
 
 
-def _be(
-    script: Sequence[str], environment: Mapping[str, str], log: Path, stdin: Connection, stdout: Connection
+def _become(
+    script: Sequence[str],
+    environment: Mapping[str, str],
+    log: Path,
+    death_signal: signal.Signals,
+    pipes: Sequence[Connection],
 ) -> None:
-    """Become what was asked for, in the child."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    """Be what was asked for, in the child. pipes: its stdin and its stdout, or none."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, death_signal)
     os.setsid()
-    with open(log, "ab") as output:
+    with open(os.devnull, "rb") as nothing, open(log, "ab") as output:
+        stdin, stdout = pipes or (nothing, output)
         for descriptor, number in enumerate((stdin.fileno(), stdout.fileno(), output.fileno())):
             os.dup2(number, descriptor)
-    for end in (stdin, stdout):
+    for end in pipes:
         end.close()
     for descriptor, (name, mode) in enumerate({"stdin": "r", "stdout": "w", "stderr": "w"}.items()):
         stream = os.fdopen(descriptor, mode, buffering=1)

@@ -1,4 +1,4 @@
-"""Twenty windows of a soak: runs and servers are really killed, and the sum over all windows is the truth."""
+"""Thirteen windows of a soak: runs and servers are really killed, and the sum over all windows is the truth."""
 
 import json
 from pathlib import Path
@@ -13,9 +13,9 @@ from lab.soak.soak_run import SoakResult, run_soak
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(1800)]
 
-SEED = 74
-WINDOWS = 20
-"""So many have every disturbance."""
+SEED = 242
+WINDOWS = 13
+"""So few of this seed have every disturbance, and a run of which the driver is killed, and one of which the JVM is."""
 
 
 def test_the_sum_over_all_windows_is_the_truth_whatever_was_killed(lab_stack: LabStack, lab_folder: Path) -> None:
@@ -42,5 +42,5 @@ def test_the_sum_over_all_windows_is_the_truth_whatever_was_killed(lab_stack: La
     assert figures["restarts"] == 3
     assert sum(figures["verdicts"].values()) >= WINDOWS + 2
     assert all(figures[count] for count in ("offsets", "records", "rows", "cleared", "store_bytes_per_window"))
-    assert [len(one.seconds) for one in kept] == [10, 20]
-    assert [one.score.differs for one in kept] == [(), ()]
+    assert [len(one.seconds) for one in kept] == [10]
+    assert [one.score.differs for one in kept] == [()]

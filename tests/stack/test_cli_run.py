@@ -177,10 +177,10 @@ def test_a_window_that_its_own_suites_do_not_like_stays_matched_and_pages_until_
 
 
 def test_an_interrupted_run_leaves_no_process_and_the_next_one_finishes_its_cut_and_tells_of_both(
-    books: LiveBooks, submitting: dict[str, str]
+    books: LiveBooks, environment: dict[str, str], submitting: dict[str, str]
 ) -> None:
     contract_file = str(books.contract_file)
-    assert run(submitting, "run", contract_file)[0] == 3
+    assert run(environment, "run", contract_file)[0] == 3
     books.both(*both_legs("first"))
     books.produce(*both_legs("lost"))
 
@@ -199,7 +199,7 @@ def test_an_interrupted_run_leaves_no_process_and_the_next_one_finishes_its_cut_
     assert processes_of(books.contract_file) == []
 
     books.both(*both_legs("second"))
-    code, stdout, stderr = run(submitting, "run", contract_file, "--json")
+    code, stdout, stderr = run(environment, "run", contract_file, "--json")
     assert code == 1, stderr
     assert "Cut 1 of an earlier run has no verdict yet and goes first" in stderr
     assert [(one["cut"], one["verdict"]) for one in json.loads(stdout)] == [(1, "BROKEN"), (2, "MATCHED")]
@@ -222,8 +222,10 @@ def test_a_held_side_is_waited_for_and_then_named(new_books: NewBooks, environme
     assert "holder" in stdout
 
 
-def test_an_app_that_fails_is_told_in_a_sentence(books: LiveBooks, submitting: dict[str, str]) -> None:
-    assert run(submitting, "run", str(books.contract_file))[0] == 3
+def test_an_app_that_fails_is_told_in_a_sentence(
+    books: LiveBooks, environment: dict[str, str], submitting: dict[str, str]
+) -> None:
+    assert run(environment, "run", str(books.contract_file))[0] == 3
     books.both(*both_legs("first"))
     broken = {**submitting, "TALLYSTICK_SPARK_CONF": '{"spark.driver.memory": "nonsense"}'}
     code, stdout, stderr = run(broken, "run", str(books.contract_file))
@@ -236,6 +238,7 @@ def test_an_app_that_fails_is_told_in_a_sentence(books: LiveBooks, submitting: d
 def test_several_contracts_share_one_spark_and_one_that_fails_stops_no_other(
     books: LiveBooks,
     new_books: NewBooks,
+    environment: dict[str, str],
     submitting: dict[str, str],
     spark: SparkSession,
     monkeypatch: pytest.MonkeyPatch,
@@ -243,7 +246,7 @@ def test_several_contracts_share_one_spark_and_one_that_fails_stops_no_other(
     monkeypatch.setenv("TALLYSTICK_ARTIFACTS_DIR", submitting["TALLYSTICK_ARTIFACTS_DIR"])
     with new_books(direction="topic_to_ledger") as other:
         files = [str(books.contract_file), str(other.contract_file)]
-        assert run(submitting, "run", *files)[0] == 3
+        assert run(environment, "run", *files)[0] == 3
         books.both(*both_legs("first"))
         other.both(payment("second"))
         other.produce(payment("lost"))

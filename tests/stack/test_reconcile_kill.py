@@ -217,7 +217,10 @@ def test_killed_at_any_step_it_stores_nothing_and_the_next_attempt_stores_what_i
             assert open_cut(books.store, cut.contract) == cut, step
             assert twins.contents(books) == before, step
 
-    with attempt(one, cut, tmp_path, remote=warm_spark) as first, attempt(other, cut, tmp_path) as second:
+    with (
+        attempt(one, cut, tmp_path, remote=warm_spark) as first,
+        attempt(other, cut, tmp_path, remote=warm_spark) as second,
+    ):
         for running, books, killed_attempts in ((first, one, len(STEPS)), (second, other, len(SUBMITTED))):
             committed = running.wait_for("committed")
             running.end()  # killed too late to matter
