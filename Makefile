@@ -61,7 +61,7 @@ lab-formats: setup registry-setup ## Score such a round with events in each of t
 	done
 
 lab-ledgers: setup mariadb-setup postgres-setup ## Score such a round with each of these ledgers, its last window by DAGs (SEED=1)
-	for ledger in postgres_13 jdbc mariadb parquet iceberg; do \
+	for ledger in postgres_13 standby jdbc mariadb parquet iceberg; do \
 		$(BIN)/python -m lab.rounds.main --seeds $(or $(SEED),1) --ledger $$ledger --dag --folder build/lab-$$ledger || exit 1; \
 	done
 

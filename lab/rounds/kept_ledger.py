@@ -1,9 +1,10 @@
 """The ledger of a round in each kind that a contract can name: PostgreSQL of another version, or another database.
 
-The services always post to PostgreSQL. MariaDB, Parquet and Iceberg hold copies: before each window a loader of the
-lab's own adds what the services have committed since, each row once; the reconciler reads that copy alone, and knows
-nothing of its source. Faults of rows that were judged, and of repairs, are drawn for `kind: postgres` alone: a loader
-that only adds carries no change over, other kinds tell changes in other words, and none of them is repaired.
+The services always post to PostgreSQL. A streaming standby of it is read beside its primary. MariaDB, Parquet and
+Iceberg hold copies: before each window a loader of the lab's own adds what the services have committed since, each row
+once; the reconciler reads that copy alone, and knows nothing of its source. Faults of rows that were judged are drawn
+for `kind: postgres` alone: a loader that only adds carries no change over, and other kinds tell changes in other words.
+Those of repairs are drawn where Tallystick repairs: on a primary.
 """
 
 import json
@@ -21,12 +22,13 @@ import pyarrow.parquet as pq
 from psycopg import sql
 from psycopg.rows import dict_row
 
+from lab.rounds.round_contracts import LEDGER
 from lab.servers.mariadb import READER, MariadbServer
-from lab.servers.postgres import NEWEST, OLDEST
-from lab.servers.stack import LabAddresses
+from lab.servers.postgres import LEDGER_DATABASE, LEDGER_READER, NEWEST, OLDEST, PostgresServer
+from lab.servers.stack import LabAddresses, LabStack
 
 COPIED = "ledger_copied"
-"""Id of the connection to a ledger that is a copy."""
+"""Id of the connection to a ledger that is a copy, or a standby."""
 
 _SHAPE = pa.schema(
     [
@@ -48,6 +50,7 @@ class LedgerKind(StrEnum):
 
     POSTGRES = "postgres"
     POSTGRES_13 = "postgres_13"
+    STANDBY = "standby"
     JDBC = "jdbc"
     MARIADB = "mariadb"
     PARQUET = "parquet"
@@ -59,9 +62,14 @@ class LedgerKind(StrEnum):
         return OLDEST if self is LedgerKind.POSTGRES_13 else NEWEST
 
     @property
+    def is_primary(self) -> bool:
+        """Is it what the services post to, read by `kind: postgres`?"""
+        return self in (LedgerKind.POSTGRES, LedgerKind.POSTGRES_13)
+
+    @property
     def is_postgres(self) -> bool:
         """Is it read by `kind: postgres`?"""
-        return self in (LedgerKind.POSTGRES, LedgerKind.POSTGRES_13)
+        return self.is_primary or self is LedgerKind.STANDBY
 
 
 class Target(Protocol):
@@ -77,26 +85,46 @@ class Target(Protocol):
     def add(self, name: str, rows: pa.Table) -> None: ...
 
 
+@dataclass(frozen=True)
+class Standby:
+    """The services' own tables, as far as a streaming standby has replayed them."""
+
+    server: PostgresServer
+    primary: PostgresServer
+
+    @property
+    def address(self) -> str:
+        return self.server.dsn(LEDGER_READER, LEDGER_DATABASE)
+
+    def catch_up(self) -> None:
+        """Return once it has replayed all that the services have committed by now."""
+        self.server.wait_replayed(self.primary)
+
+
 @dataclass
 class KeptLedger:
-    """Where a round's contracts find their rows. A round without a target reads the services' tables."""
+    """Where a round's contracts find their rows: in a copy, on a standby, or where the services post them."""
 
     kind: LedgerKind = LedgerKind.POSTGRES
     target: Target | None = None
+    standby: Standby | None = None
     _sources: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # by contract
     _copied: dict[str, list[int]] = field(default_factory=dict)  # entry ids, by contract
 
     @property
     def connections(self) -> dict[str, str]:
         """Return addresses beside the lab's own, by the connection's id."""
-        return {COPIED: self.target.address} if self.target else {}
+        elsewhere = self.target or self.standby
+        return {COPIED: elsewhere.address} if elsewhere else {}
 
     def move(self, contract: Mapping[str, Any]) -> dict[str, Any]:
         """Return the contract with its ledger of this kind; a copy is made, without a row."""
-        if self.kind.is_postgres:
+        if self.kind.is_primary:
             return dict(contract)
         name, source = contract["contract"], contract["ledger"]
-        if self.target is None:
+        if self.standby is not None:
+            moved = {**source, "connection": COPIED, "primary_connection": LEDGER}
+        elif self.target is None:
             moved = {**_without_horizon(source), "kind": "jdbc", "order_by": "entry_id", "overlap": 0}
         else:
             moved = {"connection": COPIED, **self.target.make(name)}
@@ -104,7 +132,9 @@ class KeptLedger:
         return {**contract, "ledger": moved}
 
     def copy(self, addresses: LabAddresses) -> None:
-        """Add to each copy the rows that its source has by now and that it lacks."""
+        """Add to each copy the rows that its source has by now and that it lacks; a standby is waited for."""
+        if self.standby is not None:
+            self.standby.catch_up()
         if self.target is None:
             return
         with psycopg.connect(addresses.ledger_owner_dsn, row_factory=dict_row) as connection:
@@ -116,10 +146,18 @@ class KeptLedger:
 
 
 @contextmanager
-def kept_ledger(kind: LedgerKind, folder: Path) -> Iterator[KeptLedger]:
+def kept_ledger(kind: LedgerKind, folder: Path, stack: LabStack) -> Iterator[KeptLedger]:
     """Run what the kind needs beside the stack for the length of a block, on data in `folder`, which begins empty."""
     shutil.rmtree(folder, ignore_errors=True)
     match kind:
+        case LedgerKind.STANDBY:
+            folder.mkdir(parents=True)
+            standby = stack.ledger_server.copy(folder / "standby")
+            try:
+                standby.start()
+                yield KeptLedger(kind, standby=Standby(standby, stack.ledger_server))
+            finally:
+                standby.stop()
         case LedgerKind.MARIADB:
             server = MariadbServer(folder / "mariadb")
             try:

@@ -99,7 +99,7 @@ def main() -> None:
         written_events(options.format, folder / "registry"),
         _door(options.security, folder, 1) as door,
         start_stack(folder / "stack", door=door, ledger_version=options.ledger.postgres_version) as stack,
-        kept_ledger(options.ledger, folder / "ledger") as ledger,
+        kept_ledger(options.ledger, folder / "ledger", stack) as ledger,
     ):
         CommandLine(addresses=stack, folder=folder / "stack", door=door).migrate_store()
         run.say("broker and databases are up")
@@ -110,7 +110,7 @@ def main() -> None:
             fronted.append(judge_in_front(stack, folder / "rounds" / "fronted", run.say))
             store()
             _tell_fronted(fronted[-1], run.say)
-    drawn = [seed for seed in options.seeds if options.ledger.is_postgres and draw_cluster_faults(seed).log_faults]
+    drawn = [seed for seed in options.seeds if options.ledger.is_primary and draw_cluster_faults(seed).log_faults]
     if drawn:
         with (
             written_events(options.format, folder / "registry"),

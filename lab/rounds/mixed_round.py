@@ -135,8 +135,9 @@ class Drawn:
 def draw_faults(seed: int, ledger: LedgerKind = LedgerKind.POSTGRES) -> Drawn:
     """Draw each fault none to two times; a fifth of them at least once, another fifth with the next seed.
 
-    Without those of a repair where events are no JSON: Tallystick refuses to repair them. Without those and what an
-    owner does to judged rows where the ledger is not read by `kind: postgres`.
+    Without those of a repair where events are no JSON, or rows are read from a standby: Tallystick refuses to repair
+    them. Without those and what an owner does to judged rows where the ledger is not read by `kind: postgres`; nor is a
+    standby switched over.
     """
     dice = random.Random(f"faults:{seed}")
     retention = _is_due(seed) or _is_due(seed + 3)
@@ -147,8 +148,10 @@ def draw_faults(seed: int, ledger: LedgerKind = LedgerKind.POSTGRES) -> Drawn:
             times = max(dice.choice(_TIMES), int(is_due))
             draws += [Draw(book, fault, number) for number in range(min(times, 1) if fault.slow else times)]
     log_faults = (*_due(LOG_FAULTS, seed), *(_due(JUDGED_FAULTS, seed) if ledger.is_postgres else ()))
-    if written_as().format is not EventFormat.JSON:
-        log_faults = tuple(fault for fault in log_faults if "compensation" not in fault.fields)
+    left_out = {"compensation"} if written_as().format is not EventFormat.JSON or not ledger.is_primary else set()
+    if ledger is LedgerKind.STANDBY:
+        left_out |= {"connection"}  # of a ledger that is switched over
+    log_faults = tuple(fault for fault in log_faults if not left_out & fault.fields.keys())
     return Drawn(draws=tuple(draws), log_faults=log_faults, retention=retention)
 
 

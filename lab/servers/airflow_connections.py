@@ -73,6 +73,8 @@ def _named(contract: Document) -> dict[str, str]:
     ledger, rules = contract["ledger"], contract.get("compensation") or {}
     kind = ledger.get("kind", "postgres")
     named = {contract["kafka"]["connection"]: "kafka", ledger["connection"]: "kafka" if kind == "topic" else kind}
+    if primary := ledger.get("primary_connection"):
+        named[primary] = kind
     if registry := contract["kafka"].get("schema_registry"):
         named[registry] = "schema_registry"
     for part, behind in (("post", "postgres"), ("trigger", "airflow")):

@@ -336,6 +336,13 @@ def test_a_schema_registry_comes_from_make_up(monkeypatch: pytest.MonkeyPatch, r
     assert read | {"url": read["url"].rstrip("/")} == registry
 
 
+def test_the_primary_of_a_standby_comes_from_make_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_standby = PAYMENTS.ledger.model_copy(update={"primary_connection": "ledger_primary"})
+    contract = PAYMENTS.model_copy(update={"ledger": on_standby})
+    give(monkeypatch, contract, {"ledger_primary": "postgresql://reader:s3cret@primary:5432/ledger"})
+    assert read_connections(contract).primary_dsn == "postgresql://reader:s3cret@primary:5432/ledger"
+
+
 def test_an_iceberg_catalog_is_given_by_its_properties_and_refused_without(monkeypatch: pytest.MonkeyPatch) -> None:
     contract = PAYMENTS.model_copy(update={"ledger": PAYMENTS.ledger.model_copy(update={"kind": "iceberg"})})
     given = {"conn_type": "generic", "login": "tally", "password": "hunter/2", "extra": {"type": "rest", "uri": "u"}}

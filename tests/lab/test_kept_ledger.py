@@ -25,11 +25,11 @@ from tallystick.store.engine import open_store
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
 
 
-@pytest.fixture(params=[kind for kind in LedgerKind if not kind.is_postgres])
-def kept(request: pytest.FixtureRequest) -> Iterator[KeptLedger]:
+@pytest.fixture(params=[kind for kind in LedgerKind if not kind.is_primary])
+def kept(request: pytest.FixtureRequest, lab_stack: LabStack) -> Iterator[KeptLedger]:
     folder = REPOSITORY / "build" / "lab" / f"kept-{uuid.uuid4().hex[:8]}"
     try:
-        with kept_ledger(request.param, folder) as kept:
+        with kept_ledger(request.param, folder, lab_stack) as kept:
             yield kept
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -51,7 +51,9 @@ def test_a_contract_finds_there_what_services_posted_each_row_once(
 
     address = kept.connections.get(COPIED, lab_stack.ledger_reader_dsn)
     connections = Connections(
-        kafka=KafkaSettings({"bootstrap.servers": lab_stack.bootstrap_servers}), ledger_dsn=address
+        kafka=KafkaSettings({"bootstrap.servers": lab_stack.bootstrap_servers}),
+        ledger_dsn=address,
+        primary_dsn=lab_stack.ledger_reader_dsn if contract.ledger.primary_connection else None,
     )
     with open_ledger_of(open_store(lab_stack.store_dsn), contract, connections) as ledger:
         snapshot = ledger.read_snapshot()
