@@ -30,6 +30,7 @@ SPARK_JARS = ROOT / "tallystick" / "spark" / "jars.lock"
 PYTHON = VENV / "bin" / "python"
 LOCKS = ROOT / "requirements"
 COMPILED = (
+    ROOT / "tallystick" / "contract" / "_compared_texts.c",
     ROOT / "tallystick" / "kafka_log" / "_simple_events.c",
     *(ROOT / "tallystick" / "formats" / name for name in ("flat_json.h", "_flat_avro.c", "_flat_protobuf.c")),
 )

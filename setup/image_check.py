@@ -141,7 +141,8 @@ def _look_inside(image: StageReplay) -> None:
         "the compiled modules are in the wheel": [
             python,
             "-c",
-            "from tallystick.formats import _flat_avro, _flat_protobuf; import tallystick.kafka_log._simple_events",
+            "import tallystick.contract._compared_texts, tallystick.kafka_log._simple_events; "
+            "from tallystick.formats import _flat_avro, _flat_protobuf",
         ],
         "Airflow knows the provider": ["bash", "-c", "airflow providers list | grep -q tallystick"],
         "the shop's contract is valid": ["tallystick", "contract", "check", str(contracts / SHOP.name)],

@@ -94,11 +94,16 @@ class Event(Protocol):
 
 
 class SimpleEvents(NamedTuple):
-    """Readable events by column. match_keys: as UTF-8. amounts_minor: 64-bit integers of this machine's order."""
+    """Readable events by column. match_keys: as UTF-8. amounts_minor: 64-bit integers of this machine's order.
+
+    compared: of each column that is compared besides money, where the JSON of each event ends, behind a zero, as 32-bit
+    integers; and the JSON of all, as `EventDecoder.read_compared` has it.
+    """
 
     match_keys: list[bytes]
     amounts_minor: bytes
     currencies: list[str]
+    compared: tuple[tuple[bytes, bytes], ...]
 
 
 class EventKeys(Protocol):
@@ -265,11 +270,14 @@ class EventDecoder:
 
     @cached_property
     def _simple_names(self) -> tuple[tuple[bytes, ...], ...]:
-        """The keys on the way to each field. In place of a constant the match key is read: an event has it anyhow."""
+        """The keys on the way to each field, and to what is compared besides money.
+
+        In place of a constant the match key is read: an event has it anyhow.
+        """
         fields = self._fields
         named = (fields.match_key, fields.transaction_key, fields.leg, fields.currency, fields.amount_minor)
         paths = (one if isinstance(one, str) else str(fields.match_key) for one in named)
-        return tuple(tuple(name.encode() for name in names_of(path)) for path in paths)
+        return tuple(tuple(name.encode() for name in names_of(path)) for path in (*paths, *self._compared.paths))
 
     def read_whole(self, values: Sequence[bytes | None]) -> list[Event] | None:
         """Read all events if each is readable and all texts are strings, which is nearly always so; otherwise None."""

@@ -7,8 +7,10 @@ from pathlib import Path
 from unicodedata import category
 
 import numpy as np
+import pyarrow as pa
 from sqlalchemy import types
 
+from tallystick.contract.compare import CompareRule, Kind, compared_columns, text_of_json
 from tallystick.contract.contract import ContractRefused, load_contract
 from tallystick.contract.equality import LONG_MAX, LONG_MIN, whole_minor
 from tallystick.kafka_log.event_decoder import minor_units, unfit
@@ -25,6 +27,7 @@ from tallystick.matching.row_identity import row_item_id
 from tallystick.matching.scan_result import ledger_item_id
 from tallystick.text.money import format_minor, is_known_currency, minor_unit_digits
 from tallystick.text.plain import escape_untrusted, printed_text, story_text
+from tallystick_spark.readers.compared_text import texts_of_json, with_compared_text
 from tallystick_spark.readers.key_index_files import IndexWriter
 
 from .pieces import Pieces
@@ -118,6 +121,24 @@ def rows(data: bytes) -> None:
         for dialect in ("postgresql", "sqlite", "mysql"):
             key_value(column, name, dialect=dialect)
     key_hash(name.encode("utf-8", "replace").decode(), SEED)
+
+
+_KINDS: tuple[Kind, ...] = ("text", "number", "time")
+
+
+def compared_texts(data: bytes) -> None:
+    """The first byte picks a kind, the rest are values of one column, as JSON and as a ledger's: each is written so."""
+    pieces = Pieces(data)
+    columns = compared_columns({"it": CompareRule(exact=_KINDS[pieces.byte() % len(_KINDS)])})
+    values = []
+    while pieces:
+        values.append(pieces.sized())
+    in_topic = texts_of_json([pa.array([value or b"" for value in values], pa.binary())], columns)
+    assert in_topic.to_pylist() == [columns.text_of([text_of_json(value or b"")]) for value in values]
+    said = [None if value is None else value.decode(errors="backslashreplace") for value in values]
+    rows = pa.record_batch({"compared_0": pa.array(values, pa.binary()).view(pa.string())})
+    in_ledger = with_compared_text(rows, columns)["compared_text"]
+    assert in_ledger.to_pylist() == [columns.text_of([one]) for one in said]
 
 
 def _money(amount: str, currency: str) -> None:

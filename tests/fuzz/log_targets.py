@@ -17,6 +17,7 @@ from tallystick.compensation.progress_record import (
     sealed_plans,
     topics_of,
 )
+from tallystick.contract.compare import CompareRule, compared_columns
 from tallystick.contract.equality import TEXT_LENGTH_MAX
 from tallystick.contract.event import EventFields
 from tallystick.contract.field_path import document_of
@@ -28,7 +29,7 @@ from tallystick.kafka_log.record import HEADER_LENGTH, HEADERS_KEPT, packed, rec
 from tallystick.kafka_log.search import Wanted, _KeyFilter
 from tallystick.kafka_log.unpacking import UnreadableBatch, bytes_max_of
 from tallystick.model.offsets import TopicPartition
-from tallystick_spark.readers.event_columns import read_events
+from tallystick_spark.readers.event_columns import compared_texts, read_columns, read_events
 from tests.planned_items import ITEM
 
 from .pieces import Pieces
@@ -89,6 +90,12 @@ def _told(records: Any) -> list[Any]:
     return [(one.offset, one.timestamp, one.key, one.value, list(one.headers)) for one in records]
 
 
+_RULES = {
+    "account": "exact",
+    "n": CompareRule(exact="number"),
+    "at": CompareRule(within="2s", event="data.at"),
+    "again": CompareRule(exact="text", event="n"),
+}
 FIELDS = (
     EventFields(),
     EventFields(amount_unit="major"),
@@ -96,6 +103,7 @@ FIELDS = (
     EventFields(match_key="id", transaction_key="id"),
     EventFields(match_key="a", transaction_key="b", leg="c", amount_minor="d", currency="e"),
     EventFields(match_key="a.b", transaction_key="a.c", leg="leg", amount_minor='a."b.c".d', currency="a.e-f"),
+    EventFields().comparing(compared_columns(_RULES)),
 )
 _SOUND = {
     fields: json.dumps(
@@ -156,6 +164,12 @@ def same_by_columns(decoder: EventDecoder, values: list[bytes | None], place: in
         assert simple.match_keys[place].decode() == reading.match_key
         assert memoryview(simple.amounts_minor).cast("q")[place] == reading.amount_minor
         assert simple.currencies[place] == reading.currency
+    texts = compared_texts(decoder, values)
+    if readable and texts is not None:
+        assert texts[place].as_py() == reading.compared_text
+        if simple is not None:
+            columns = read_columns(decoder, values)
+            assert columns is not None and columns.compared_texts == texts
     if readable:
         wanted = tuple(getattr(reading, name) for name in _SHOWN)
         assert tuple(row[name] for name in _SHOWN) == wanted

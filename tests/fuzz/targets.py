@@ -16,6 +16,7 @@ TARGETS: Mapping[str, Target] = {
     "events": log_targets.events,
     "formats": format_targets.formats,
     "avro_schemas": format_targets.avro_schemas,
+    "compared_texts": file_targets.compared_texts,
     "headers": log_targets.headers,
     "progress": log_targets.progress,
     "contracts": file_targets.contracts,

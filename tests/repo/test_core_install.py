@@ -104,6 +104,7 @@ def test_the_compiled_modules_are_there(binaries: Path, tmp_path: Path) -> None:
     command = [
         str(binaries / "python"),
         "-c",
-        "from tallystick.formats import _flat_avro, _flat_protobuf; import tallystick.kafka_log._simple_events",
+        "import tallystick.contract._compared_texts, tallystick.kafka_log._simple_events; "
+        "from tallystick.formats import _flat_avro, _flat_protobuf",
     ]
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 0

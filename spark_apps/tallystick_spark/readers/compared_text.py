@@ -1,7 +1,7 @@
 """Compared columns of many events or rows at once: from their values to the text that is compared.
 
-`ComparedColumns.text_of` is the rule. Most values are written already as they are compared: those go there together, by
-Arrow; each of the others by itself.
+`ComparedColumns.text_of` is the rule. Of most values what is compared follows from their bytes alone: those are written
+together, by compiled code; each of the others by itself.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,35 +14,25 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, FloatType, StructType
 
-from tallystick.contract.compare import ComparedColumns, text_of_json
+from tallystick.contract.compare import ComparedColumns, Kind, text_of_json
 from tallystick.contract.equality import TEXT_LENGTH_MAX
 from tallystick.formats.comparable import text_of_float
 
+try:
+    from tallystick.contract._compared_texts import write_texts as _write_texts
+except ImportError:  # no compiler was there when Tallystick was installed: Python writes the same, in more time
+    _write_texts = None  # type: ignore[assignment]
+
 TEXT = "compared_text"
-_AS_WRITTEN = {
-    "text": r"[ !#-\[\]-~]{0,500}",
-    "number": r"0|-?[1-9][0-9]{0,60}(?:\.[0-9]{0,60}[1-9])?|-?0\.[0-9]{0,60}[1-9]",
-    "time": r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z",
-}
-"""By kind: texts of which JSON is the text in quotes, and that are compared as they are."""
-_BARE = {"text": r"true|false|-?[0-9][0-9.eE+-]{0,400}", "number": _AS_WRITTEN["number"], "time": r"[^\s\S]"}
-"""By kind: JSON without quotes, to which that applies, too."""
+_KINDS: tuple[Kind, ...] = ("text", "number", "time")
+"""In the order that compiled code has them."""
 
 
-def texts_of_json(raws: Sequence[Sequence[bytes]], compared: ComparedColumns) -> pa.StringArray:
-    """Return the text of each event. raws: by column, the JSON of each event; b"" where it has none."""
-    columns = [pa.array(some, pa.binary()) for some in raws]
-    parts = []
-    for column, rule in zip(columns, compared.rules, strict=True):
-        if rule.kind == "text" and _are_simple(column, in_quotes=True):
-            parts.append(column)
-            continue
-        quoted = pc.match_substring_regex(column, f'^"(?:{_AS_WRITTEN[rule.kind]})"$')
-        bare = pc.match_substring_regex(column, f"^(?:{_BARE[rule.kind]})$")
-        absent = pc.is_in(column, pa.array([b"", b"null"], pa.binary()))
-        in_quotes = pc.binary_join_element_wise(b'"', column, b'"', b"")
-        parts.append(pc.case_when(pc.make_struct(absent, quoted, bare), pa.scalar(b"null"), column, in_quotes))
-    return _joined(parts, compared, lambda row: [text_of_json(some[row]) for some in raws])
+def texts_of_json(columns: Sequence[pa.BinaryArray], compared: ComparedColumns) -> pa.StringArray:
+    """Return the text of each event. columns: of each the JSON of all events; b"" where one has none."""
+    return _written(
+        columns, compared, lambda row: [text_of_json(column[row].as_py()) for column in columns], are_json=True
+    )
 
 
 def with_compared_text(rows: pa.RecordBatch, compared: ComparedColumns) -> pa.RecordBatch:
@@ -54,15 +44,7 @@ def with_compared_text(rows: pa.RecordBatch, compared: ComparedColumns) -> pa.Re
     if not compared:
         return rows
     columns = [_as_texts(rows[label]) for label in compared.labels]
-    parts = []
-    for column, rule in zip(columns, compared.rules, strict=True):
-        in_quotes = pc.binary_join_element_wise('"', column, '"', "")
-        if rule.kind == "text" and _are_simple(column, in_quotes=False):
-            parts.append(pc.fill_null(in_quotes, "null"))
-            continue
-        plain = pc.fill_null(pc.match_substring_regex(column, f"^(?:{_AS_WRITTEN[rule.kind]})$"), False)
-        parts.append(pc.case_when(pc.make_struct(pc.is_null(column), plain), pa.scalar("null"), in_quotes))
-    texts = _joined(parts, compared, lambda row: [_text(column[row]) for column in columns])
+    texts = _written(columns, compared, lambda row: [_text(column[row]) for column in columns], are_json=False)
     kept = {name: rows[name] for name in rows.schema.names if name not in compared.labels}
     return pa.record_batch(kept | {TEXT: texts})
 
@@ -80,43 +62,40 @@ def _text(value: pa.StringScalar) -> str | None:
     return value.as_buffer().to_pybytes().decode(errors="backslashreplace") if value.is_valid else None
 
 
-def _are_simple(column: pa.Array, *, in_quotes: bool) -> bool:
-    """Return whether all are short printable ASCII that JSON writes as it stands. in_quotes: each as a JSON string.
-
-    By their bytes together: a regular expression takes ten times as long, and nearly always says the same.
-    """
-    ends = np.frombuffer(column.buffers()[1], dtype="<i4")[column.offset :][: len(column) + 1]
-    data = np.frombuffer(column.buffers()[2] or b"", dtype=np.uint8)[ends[0] : ends[-1]]
-    lengths, firsts, lasts = np.diff(ends), ends[:-1] - ends[0], ends[1:] - ends[0] - 1
-    if (lengths > TEXT_LENGTH_MAX + 2 * in_quotes).any():
-        return False
-    if ((data < 0x20) | (data > 0x7E) | (data == _BACKSLASH)).any():
-        return False
-    quotes = int((data == _QUOTE).sum())
-    if not in_quotes:
-        return quotes == 0
-    stand_around = (lengths > 1).all() and (data[firsts] == _QUOTE).all() and (data[lasts] == _QUOTE).all()
-    return bool(stand_around) and quotes == 2 * len(column)
-
-
-_QUOTE, _BACKSLASH = 0x22, 0x5C
-
-
-def _joined(
-    parts: Sequence[pa.Array], compared: ComparedColumns, values_of: Callable[[int], list[str | None]]
+def _written(
+    columns: Sequence[pa.Array],
+    compared: ComparedColumns,
+    values_of: Callable[[int], list[str | None]],
+    *,
+    are_json: bool,
 ) -> pa.StringArray:
-    """Return each row's parts as one text; of a row that lacks one, the text of its values."""
-    words: list[Any] = []
-    for name, part in zip(compared.names, parts, strict=True):
-        words += [pa.scalar(f'{"," if words else "{"}"{name}":', part.type), part]
-    joined = pc.binary_join_element_wise(*words, pa.scalar("}", parts[0].type), pa.scalar("", parts[0].type))
-    joined = joined.cast(pa.string())
-    if not joined.null_count:
-        return joined
-    lacking = pc.indices_nonzero(pc.is_null(joined)).to_pylist()
-    return pc.replace_with_mask(
-        joined, pc.is_null(joined), pa.array([compared.text_of(values_of(row)) for row in lacking], pa.string())
-    )
+    """Return the text of each row: by compiled code, or of its values where that has none."""
+    count = len(columns[0])
+    texts, others = _plain_texts(columns, compared, are_json=are_json) or (pa.nulls(count, pa.string()), range(count))
+    if not others:
+        return texts
+    is_other = np.zeros(count, dtype=bool)
+    is_other[others] = True
+    said = pa.array([compared.text_of(values_of(row)) for row in others], pa.string())
+    return pc.replace_with_mask(texts, pa.array(is_other), said)
+
+
+def _plain_texts(
+    columns: Sequence[pa.Array], compared: ComparedColumns, *, are_json: bool
+) -> tuple[pa.StringArray, Sequence[int]] | None:
+    """Return the texts that compiled code writes, and the rows of which it writes none. None where it is not there."""
+    if _write_texts is None:
+        return None
+    heads = [f'{"," if number else "{"}"{name}":'.encode() for number, name in enumerate(compared.names)]
+    kinds, count = [_KINDS.index(rule.kind) for rule in compared.rules], len(columns[0])
+    given = [
+        (head, kind, *column.buffers(), column.offset) for head, kind, column in zip(heads, kinds, columns, strict=True)
+    ]
+    made = _write_texts(tuple(given), count, are_json, TEXT_LENGTH_MAX)
+    if made is None:
+        return None
+    ends, texts, others = made
+    return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(ends), pa.py_buffer(texts)]), others
 
 
 def named(columns: Iterable[Column], compared: ComparedColumns) -> list[Column]:

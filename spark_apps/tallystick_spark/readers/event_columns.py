@@ -43,14 +43,22 @@ def read_columns(decoder: EventDecoder, values: Sequence[bytes | None]) -> Whole
     simple = decoder.read_simple(values)
     if simple is not None:
         amounts = np.frombuffer(simple.amounts_minor, dtype=np.int64)
-        return WholeEvents((), simple.match_keys, amounts, simple.currencies, compared_texts(decoder, values))
+        said = [_as_array(ends, json, len(amounts)) for ends, json in simple.compared]
+        texts = texts_of_json(said, decoder.compared) if said else None
+        return WholeEvents((), simple.match_keys, amounts, simple.currencies, texts)
     events = decoder.read_whole(values)
     return None if events is None else _columns_of(events, compared_texts(decoder, values))
 
 
 def compared_texts(decoder: EventDecoder, values: Sequence[bytes | None]) -> pa.StringArray | None:
     """Return what each event says in the columns that are compared besides money; None where there are none."""
-    return texts_of_json(decoder.read_compared(values), decoder.compared) if decoder.compared else None
+    if not decoder.compared:
+        return None
+    return texts_of_json([pa.array(some, pa.binary()) for some in decoder.read_compared(values)], decoder.compared)
+
+
+def _as_array(ends: bytes, json: bytes, count: int) -> pa.BinaryArray:
+    return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(ends), pa.py_buffer(json)])
 
 
 def _columns_of(events: Sequence[Event], texts: pa.StringArray | None) -> WholeEvents:

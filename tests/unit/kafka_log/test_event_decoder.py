@@ -1,13 +1,18 @@
-"""What a readable event is, and why any other record is none."""
+"""What a readable event is, and why any other record is none.
+
+One file, since all ways of reading are held against the one rule, over the same payloads.
+"""
 
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from tallystick.contract.compare import compared_columns
 from tallystick.contract.event import EventFields
 from tallystick.contract.field_path import value_at
 from tallystick.contract.field_types import CurrencyConstant, LegConstant
@@ -21,6 +26,7 @@ from tallystick.kafka_log.event_decoder import (
     written_keys,
 )
 from tests.unit.event_payloads import (
+    COMPARING,
     EVERY_KIND,
     FIELDS,
     NESTED,
@@ -152,6 +158,12 @@ def columns_in(simple: SimpleEvents) -> list[tuple[str, int, str]]:
     return list(zip(keys, amounts, simple.currencies, strict=True))
 
 
+def compared_in(simple: SimpleEvents) -> list[list[bytes]]:
+    """The JSON of each event, by column that is compared besides money."""
+    columns = [(memoryview(ends).cast("i").tolist(), texts) for ends, texts in simple.compared]
+    return [[texts[start:end] for start, end in pairwise(ends)] for ends, texts in columns]
+
+
 def read_together(
     values: Sequence[bytes | None], fields: EventFields, *, several_legs: bool
 ) -> list[tuple[Any, ...] | None]:
@@ -164,6 +176,7 @@ def read_together(
     simple = decoder.read_simple(values)
     if simple is not None:
         assert columns_in(simple) == [None if one is None else (one[0], one[3], one[4]) for one in found]
+        assert compared_in(simple) == decoder.read_compared(values)
     return found
 
 
@@ -300,6 +313,46 @@ def test_one_of_another_kind_gives_all_back_unread(value: bytes | None) -> None:
     assert READER.read_simple([WHOLE, value, WHOLE]) is None
 
 
+OF_COLUMNS = EventDecoder(COMPARING)
+COMPARED = {
+    "nothing at all": (WHOLE, [b"", b"", b""]),
+    "some of them": (with_note(b' 1.50 ,"data":{"b":[1],"at":"2026-01-01"}'), [b'"2026-01-01"', b"", b"1.50"]),
+    "null": (with_note(b"null"), [b"", b"", b"null"]),
+    "an object and a list": (with_note(b'{"a": [1]},"currency-note":[ ]'), [b"", b"[ ]", b'{"a": [1]}']),
+    "a path that ends before its last key": (with_note(b'1,"data":{}'), [b"", b"", b"1"]),
+}
+NOT_COMPARED = {
+    "a column twice": with_note(b'1,"note":2'),
+    "a column twice and once null": with_note(b'null,"note":2'),
+    "the object on the way twice": with_note(b'1,"data":{},"data":{"at":1}'),
+    "a text on the way": with_note(b'1,"data":"at"'),
+    "a letter that is not ASCII": with_note('"é"'.encode()),
+    "an escape": with_note(rb'"\u0041"'),
+    "an exponent": with_note(b"1e3"),
+}
+
+
+@pytest.mark.parametrize(("value", "said"), COMPARED.values(), ids=COMPARED)
+def test_what_is_compared_besides_money_is_the_json_that_stands_there(value: bytes, said: list[bytes]) -> None:
+    simple = OF_COLUMNS.read_simple([WHOLE, value])
+    assert simple is not None
+    assert [column[1] for column in compared_in(simple)] == said
+    assert compared_in(simple) == OF_COLUMNS.read_compared([WHOLE, value])
+
+
+@pytest.mark.parametrize("value", NOT_COMPARED.values(), ids=NOT_COMPARED)
+def test_one_whose_columns_have_no_one_value_gives_all_back_unread(value: bytes) -> None:
+    assert OF_COLUMNS.read_simple([WHOLE, value]) is None
+
+
+@pytest.mark.parametrize(("columns", "is_quick"), [(11, True), (12, False)])
+def test_more_columns_than_compiled_code_can_hold_are_read_by_the_library(columns: int, is_quick: bool) -> None:
+    compared = compared_columns({f"column_{number}": "exact" for number in range(columns)})
+    decoder = EventDecoder(FIELDS.comparing(compared))
+    assert (decoder.read_simple([WHOLE]) is not None) is is_quick
+    assert decoder.read_compared([WHOLE]) == [[b""]] * columns
+
+
 def test_legs_and_other_kinds_of_fields_are_not_for_compiled_code() -> None:
     assert EventDecoder(FIELDS, several_legs=True).read_simple([WHOLE]) is None
     assert EventDecoder(EventFields(amount_unit="major")).read_simple([WHOLE]) is None
@@ -307,9 +360,12 @@ def test_legs_and_other_kinds_of_fields_are_not_for_compiled_code() -> None:
 
 @settings(max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
-    reader=st.sampled_from([READER, OF_PATHS]),
+    reader=st.sampled_from([READER, OF_PATHS, OF_COLUMNS]),
     value=st.sampled_from(
-        [WHOLE, *SIMPLE.values(), *NOT_SIMPLE.values(), *[WHOLE_NESTED] * 9, *NESTED_NOT_SIMPLE.values()]
+        [
+            *(WHOLE, *SIMPLE.values(), *NOT_SIMPLE.values(), *[WHOLE_NESTED] * 9, *NESTED_NOT_SIMPLE.values()),
+            *(*(value for value, _ in COMPARED.values()), *NOT_COMPARED.values()),
+        ]
     ),
     place=st.integers(0, 200),
     removed=st.integers(0, 3),
@@ -322,6 +378,7 @@ def test_no_change_of_a_few_bytes_makes_compiled_code_read_what_the_rule_does_no
     simple, reading = reader.read_simple([changed]), reader.read(changed)
     assert simple is None or not reading.problem
     assert simple is None or columns_in(simple) == [(reading.match_key, reading.amount_minor, reading.currency)]
+    assert simple is None or compared_in(simple) == reader.read_compared([changed])
 
 
 OF_CONSTANTS = EventFields(

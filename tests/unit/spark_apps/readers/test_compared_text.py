@@ -1,6 +1,8 @@
 """Many values at once are written as each is by itself."""
 
 import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tallystick.contract.compare import ComparedColumns, CompareRule, Kind, compared_columns, text_of_json
+from tallystick_spark.readers import compared_text
 from tallystick_spark.readers.compared_text import in_row, texts_of_json, with_compared_text
 from tests.unit.builders import MORE
 
@@ -26,27 +29,38 @@ IN_JSON = BARE | st.builds(
 )
 
 
-def apart(rows: list[tuple[object, ...]]) -> list[list[object]]:
-    return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in COLUMNS.names]
+def apart(rows: Sequence[tuple[object, ...]], kind: pa.DataType) -> list[pa.Array]:
+    columns = [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in COLUMNS.names]
+    return [pa.array(column, kind) for column in columns]
+
+
+@contextmanager
+def compiled_or_not(is_compiled: bool) -> Iterator[None]:
+    """As where Tallystick was installed with a compiler, or without one."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not is_compiled:
+            patch.setattr(compared_text, "_write_texts", None)
+        yield
 
 
 @MORE
-@given(st.lists(st.tuples(IN_JSON, IN_JSON, IN_JSON), max_size=6))
-@example([(json.dumps(text).encode(),) * 3 for text in SOME])
-def test_events_together_say_what_each_says(rows: list[tuple[bytes, ...]]) -> None:
-    together = texts_of_json(apart(rows), COLUMNS).to_pylist()  # type: ignore[arg-type]
+@given(rows=st.lists(st.tuples(IN_JSON, IN_JSON, IN_JSON), max_size=6), is_compiled=st.booleans())
+@example(rows=[(json.dumps(text).encode(),) * 3 for text in SOME], is_compiled=True)
+def test_events_together_say_what_each_says(rows: list[tuple[bytes, ...]], is_compiled: bool) -> None:
+    with compiled_or_not(is_compiled):
+        together = texts_of_json(apart(rows, pa.binary()), COLUMNS).to_pylist()
     assert together == [COLUMNS.text_of([text_of_json(raw) for raw in row]) for row in rows]
 
 
 @MORE
-@given(st.lists(st.tuples(*[st.none() | TEXTS] * 3), max_size=6))
-@example([(text,) * 3 for text in SOME])
-@example([(None, None, None)])
-def test_rows_together_say_what_each_says(rows: list[tuple[str | None, ...]]) -> None:
-    values = dict(zip(COLUMNS.labels, apart(rows), strict=True))  # type: ignore[arg-type]
+@given(rows=st.lists(st.tuples(*[st.none() | TEXTS] * 3), max_size=6), is_compiled=st.booleans())
+@example(rows=[(text,) * 3 for text in SOME], is_compiled=True)
+@example(rows=[(None, None, None)], is_compiled=True)
+def test_rows_together_say_what_each_says(rows: list[tuple[str | None, ...]], is_compiled: bool) -> None:
     columns = {"row_id": pa.array([str(number) for number in range(len(rows))], pa.string())}
-    batch = pa.record_batch(columns | {name: pa.array(some, pa.string()) for name, some in values.items()})
-    read = with_compared_text(batch, COLUMNS)
+    batch = pa.record_batch(columns | dict(zip(COLUMNS.labels, apart(rows, pa.string()), strict=True)))
+    with compiled_or_not(is_compiled):
+        read = with_compared_text(batch, COLUMNS)
     assert read.schema.names == ["row_id", "compared_text"]
     assert read["compared_text"].to_pylist() == [COLUMNS.text_of(row) for row in rows]
     assert read.to_pylist() == [in_row(row, COLUMNS) for row in batch.to_pylist()]
@@ -87,8 +101,13 @@ def test_most_values_go_together(kind: Kind, monkeypatch: pytest.MonkeyPatch) ->
     """Else a column would cost many times what it does; the answer is the same."""
     columns = compared_columns({"it": CompareRule(exact=kind)})
     monkeypatch.setattr(ComparedColumns, "text_of", None)
-    usual = {"text": "paid", "number": "12.5", "time": "2026-01-01T00:00:00Z"}[kind]
-    assert texts_of_json([[json.dumps(usual).encode(), b"null"]], columns).to_pylist() == [
-        f'{{"it":"{usual}"}}',
-        '{"it":null}',
-    ]
+    usual, said = {
+        "text": ("paid", "paid"),
+        "number": ("12.50", "12.5"),
+        "time": ("2026-01-01T00:00:00+00:00", "2026-01-01T00:00:00Z"),
+    }[kind]
+    expected = [f'{{"it":"{said}"}}', '{"it":null}']
+    in_topic = pa.array([json.dumps(usual).encode(), b"null"], pa.binary())
+    assert texts_of_json([in_topic], columns).to_pylist() == expected
+    in_ledger = pa.record_batch({"compared_0": pa.array([usual, None], pa.string())})
+    assert with_compared_text(in_ledger, columns)["compared_text"].to_pylist() == expected
