@@ -32,6 +32,7 @@ LOCKS = ROOT / "requirements"
 COMPILED = (
     ROOT / "tallystick" / "contract" / "_compared_texts.c",
     ROOT / "tallystick" / "kafka_log" / "_simple_events.c",
+    ROOT / "spark_apps" / "tallystick_spark" / "matching" / "_text_hashes.c",
     *(ROOT / "tallystick" / "formats" / name for name in ("flat_json.h", "_flat_avro.c", "_flat_protobuf.c")),
 )
 PROJECT_FOLDERS = (

@@ -142,6 +142,7 @@ def _look_inside(image: StageReplay) -> None:
             python,
             "-c",
             "import tallystick.contract._compared_texts, tallystick.kafka_log._simple_events; "
+            "import tallystick_spark.matching._text_hashes; "
             "from tallystick.formats import _flat_avro, _flat_protobuf",
         ],
         "Airflow knows the provider": ["bash", "-c", "airflow providers list | grep -q tallystick"],

@@ -66,6 +66,7 @@ def test_the_wheel_holds_the_packages_and_nothing_else(wheel: Path, committed: l
         "tallystick/formats/_flat_avro",
         "tallystick/formats/_flat_protobuf",
         "tallystick/kafka_log/_simple_events",
+        "tallystick_spark/matching/_text_hashes",
     }
 
 

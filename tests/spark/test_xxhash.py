@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from xxhash import xxh64_intdigest
 
+from tallystick_spark.matching import xxhash
 from tallystick_spark.matching.xxhash import hash_longs, hash_pairs, hash_place, hash_texts
 
 BYTES = st.none() | st.binary()
@@ -50,10 +51,17 @@ def test_texts_of_many_lengths_each_with_its_seed(texts: list[str], skipped: int
     seeds = np.arange(len(column), dtype=np.uint64) + np.uint64(seed)
     expected = [xxh64_intdigest(text.encode(), int(one)) for text, one in zip(texts[skipped:], seeds, strict=True)]
     assert hash_texts(column, seeds).tolist() == expected
+    with pytest.MonkeyPatch.context() as patch:  # where no compiler was there
+        patch.setattr(xxhash, "_xxhash_texts", None)
+        assert hash_texts(column, seeds).tolist() == expected
 
 
 @pytest.mark.parametrize("length", [0, 1, 3, 4, 8, 31, 32, 36, 64, 71])
 def test_texts_of_one_length(length: int) -> None:
     """More of them than are hashed together."""
     texts = [f"{number:0{length}d}"[-length:] if length else "" for number in range(10_000)]
-    assert hash_texts(pa.array(texts, pa.string())).tolist() == [xxh64_intdigest(text.encode(), 42) for text in texts]
+    expected = [xxh64_intdigest(text.encode(), 42) for text in texts]
+    assert hash_texts(pa.array(texts, pa.string())).tolist() == expected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(xxhash, "_xxhash_texts", None)
+        assert hash_texts(pa.array(texts, pa.string())).tolist() == expected

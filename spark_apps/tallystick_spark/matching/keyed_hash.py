@@ -13,6 +13,11 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+try:
+    from tallystick_spark.matching._text_hashes import siphash_texts as _siphash_texts
+except ImportError:  # no compiler was there when Tallystick was installed: pandas says the same, in more time
+    _siphash_texts = None  # type: ignore[assignment]
+
 _SECRET_BYTES = 12
 _CODE_LETTERS = 3
 """A currency's code: so few bytes that a seed of xxhash64 is enough."""
@@ -33,7 +38,12 @@ def keyed_hashes(values: Iterable[bytes | str], secret: str) -> np.ndarray:
 
 def keyed_texts(texts: pa.Array, secret: str) -> np.ndarray:
     """Return the same of a column without nulls. Shape: int64."""
-    return _siphash(texts.cast(pa.binary()).to_numpy(zero_copy_only=False), secret)
+    column = texts.cast(pa.binary())
+    if _siphash_texts is None or not len(column):
+        return _siphash(column.to_numpy(zero_copy_only=False), secret)
+    _, ends, characters = column.buffers()
+    hashed = _siphash_texts(ends, characters or b"", column.offset, len(column), secret.encode())
+    return np.frombuffer(hashed, dtype=np.int64)
 
 
 def keyed_currencies(currencies: pa.Array, secret: str) -> np.ndarray:

@@ -11,6 +11,11 @@ import numpy as np
 import pyarrow as pa
 from xxhash import xxh64_intdigest
 
+try:
+    from tallystick_spark.matching._text_hashes import xxhash_texts as _xxhash_texts
+except ImportError:  # no compiler was there when Tallystick was installed: numpy says the same, in more time
+    _xxhash_texts = None  # type: ignore[assignment]
+
 SEED = 42
 
 _PRIME_1, _PRIME_2, _PRIME_3, _PRIME_4, _PRIME_5 = (
@@ -56,6 +61,9 @@ def hash_texts(texts: pa.StringArray, seeds: np.ndarray | int = SEED) -> np.ndar
     """xxhash64 of each text of a column without nulls, with a seed for each or one for all. Shape: uint64."""
     seeds = np.broadcast_to(np.asarray(seeds, dtype=np.uint64), len(texts))
     ends, characters = texts.buffers()[1:]
+    if _xxhash_texts is not None and len(texts):
+        hashed = _xxhash_texts(ends, characters or b"", texts.offset, len(texts), np.ascontiguousarray(seeds).data)
+        return np.frombuffer(hashed, dtype=np.uint64)
     starts = np.frombuffer(ends, dtype="<i4")[texts.offset :][: len(texts) + 1]
     data = np.frombuffer(characters or b"", dtype=np.uint8)
     hashes = np.empty(len(texts), dtype=np.uint64)
