@@ -17,10 +17,13 @@ from lab.servers.ports import free_port
 _WRITTEN_WITHIN_SECONDS = 120.0
 
 
-def main() -> None:
-    with tempfile.TemporaryDirectory(prefix=".archive-", dir=DEFAULT_JARS.parent) as work:
-        made = Path(work, "broker.jsa")
-        broker = Broker(Path(work, "broker"), proxied_port=free_port())
+def make_archive(jars: Path) -> None:
+    """Make the archive beside the folder of Kafka's jars; one that is there is no use to its own making, and goes."""
+    archive = jars.with_suffix(".jsa")
+    archive.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".archive-", dir=jars.parent) as work:
+        made = Path(work, archive.name)
+        broker = Broker(Path(work, "broker"), proxied_port=free_port(), jars=jars)
         try:
             broker.initialise()
             broker.java_options = (f"-XX:ArchiveClassesAtExit={made}",)
@@ -30,8 +33,8 @@ def main() -> None:
             broker.child.wait(_WRITTEN_WITHIN_SECONDS)
         finally:
             broker.kill()
-        os.replace(made, DEFAULT_JARS.with_suffix(".jsa"))
+        os.replace(made, archive)
 
 
 if __name__ == "__main__":
-    main()
+    make_archive(DEFAULT_JARS)

@@ -12,6 +12,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
+from lab.servers.broker import DEFAULT_JARS
+from lab.servers.broker_class_archive import make_archive
 from lab.servers.process import REPOSITORY, port_answers, wait_until
 from lab.servers.proxy import Loss, StallEnd
 from lab.servers.stack import FolderInUse, LabStack, read_addresses, start_stack
@@ -35,6 +37,15 @@ def test_the_broker_has_the_archive_of_its_classes_in_its_memory(lab_stack: LabS
     assert lab_stack.broker.child is not None
     mapped = Path("/proc", str(lab_stack.broker.child.pid), "maps").read_text()
     assert str(archive.resolve()) in mapped, "it does not fit this Java or these jars; make setup makes another"
+
+
+def test_an_archive_that_fits_no_more_gives_way_to_a_new_one(tmp_path: Path) -> None:
+    jars, archive = tmp_path / "broker", tmp_path / "broker.jsa"
+    jars.symlink_to(DEFAULT_JARS)
+    archive.write_bytes(b"of another Java")
+    make_archive(jars)
+    assert archive.stat().st_size > 10_000_000
+    assert {*os.listdir(tmp_path)} == {"broker", "broker.jsa"}
 
 
 def test_a_wrong_password_is_refused(lab_stack: LabStack) -> None:
