@@ -99,7 +99,10 @@ def freeze(process: Child) -> None:
     threads = Path("/proc", str(process.pid), "task")
 
     def all_stand() -> bool:
-        return all(file.read_text().rpartition(")")[2].split()[0] == "T" for file in threads.glob("*/stat"))
+        try:
+            return all(file.read_text().rpartition(")")[2].split()[0] == "T" for file in threads.glob("*/stat"))
+        except (FileNotFoundError, ProcessLookupError):  # a thread that was just ending; look at the others again
+            return False
 
     wait_until(all_stand, what=f"process {process.pid} stopped")
 

@@ -145,7 +145,8 @@ def _become(
     pipes: Sequence[Connection],
 ) -> None:
     """Be what was asked for, in the child. pipes: its stdin and its stdout, or none."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, death_signal)
+    if sys.platform == "linux":  # elsewhere children outlive a lab that is killed, those of `process.spawn`, too
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, death_signal)
     os.setsid()
     with open(os.devnull, "rb") as nothing, open(log, "ab") as output:
         stdin, stdout = pipes or (nothing, output)
