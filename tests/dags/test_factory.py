@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -35,8 +36,12 @@ globals().update(reconcile_dags("their_contracts"))
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """An adopter's: a DAG file of two lines, and contracts beside it."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An adopter's: a DAG file of two lines, and contracts beside it.
+
+    Tests write that file again within a second, and Python takes byte code for its own that is of that size and second.
+    """
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     shutil.copytree(CONTRACTS, tmp_path / "their_contracts")
     (tmp_path / "ours_dag.py").write_text(TWO_LINES)
     return tmp_path

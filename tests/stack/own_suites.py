@@ -48,6 +48,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     folder = tmp_path / "site"
     folder.mkdir()
     monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # written twice in a second, it would be read as it was
 
     def written(source: str, name: str = "own_suites_here") -> Path:
         (folder / f"{name}.py").write_text(source)
