@@ -1,13 +1,14 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock audit sbom adopt pin-images compose-check image-check helm-check routes demo lab lab-secured lab-formats lab-ledgers lab-long soak simulate replay backfill long-history crash model fuzz mutants natural relay cluster up down browser-setup mariadb-setup promtool-setup object-store-setup object-store postgres-setup registry-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-alert-rules test-browser test-newest test-oldest bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages bench-window bench-compared bench-formats clean
+.PHONY: help setup lock audit sbom adopt pin-images compose-check image-check helm-check routes demo lab lab-secured lab-formats lab-ledgers lab-long soak simulate replay backfill long-history crash model fuzz mutants natural relay cluster up down browser-setup mariadb-setup promtool-setup object-store-setup object-store postgres-setup registry-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-lab test-alert-rules test-browser test-newest test-oldest bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages bench-window bench-compared bench-formats clean
 
 PYTHON ?= python3
 BIN := .venv/bin
 # Hundreds of processes are started; without byte code on disk each of them compiles what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest
+ON_SERVERS := $(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder --durations 25 tests/soak tests/lab tests/browser tests/object_store tests/stack
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
@@ -126,10 +127,10 @@ format: setup ## Sort imports and format
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-test: test-unit test-alert-rules test-spark test-dags test-pages test-stack ## Run all tests, the quick ones first; a skipped test fails the run
+test: test-unit test-alert-rules test-spark test-dags test-pages test-stack ## Test the product, the quick tests first; a skipped test fails the run
 
 test-unit: setup ## Test the rules: no Spark, no Airflow, no broker
-	$(PYTEST) -n 2 tests/unit tests/laws tests/simulator tests/repo tests/protocol_model tests/fuzz tests/mutants
+	$(PYTEST) -n 2 tests/repo tests/protocol_model tests/mutants tests/laws tests/fuzz tests/simulator tests/unit
 
 test-alert-rules: promtool-setup ## Test the sample alert rules and dashboard with Prometheus's own engine, on metrics of a real run
 	$(PYTEST) -n 2 tests/prometheus
@@ -143,8 +144,11 @@ test-dags: setup ## Test the DAGs in Airflow, without a scheduler
 test-pages: object-store-setup ## Test the pages against a real store, with Airflow's own authentication
 	$(PYTEST) tests/pages
 
-test-stack: browser-setup mariadb-setup object-store-setup postgres-setup registry-setup ## Test everything on real servers, in three processes with a stack each: the longest first, one Airflow at a time
-	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder --durations 25 tests/soak tests/lab tests/browser tests/object_store tests/stack
+test-stack: browser-setup mariadb-setup object-store-setup postgres-setup registry-setup ## Test the product on real servers, in three processes with a stack each: the longest first, one Airflow at a time
+	$(ON_SERVERS) -m "not lab"
+
+test-lab: browser-setup mariadb-setup object-store-setup postgres-setup registry-setup ## Test what tries the product: the lab's servers, faults and truth, soak, replay and benchmarks
+	$(ON_SERVERS) -m lab
 
 object-store: object-store-setup ## Store artifacts in a real server of S3's interface: runs, pages of another process, the store gone
 	$(PYTEST) tests/object_store tests/stack/test_object_store_runs.py tests/pages/test_pages_object_store.py

@@ -11,7 +11,7 @@ from lab.servers.stack import LabStack
 from lab.services.delivery_mode import DeliveryMode
 from lab.truth.independent_reader import find_breaks, read_books
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.lab]
 
 
 def test_nothing_is_lost_or_doubled_while_brokers_die_and_leaders_move(lab_cluster: LabStack) -> None:

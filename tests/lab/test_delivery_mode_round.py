@@ -18,7 +18,7 @@ KILLING = {"ack_lost": 4, "client_killed": 2, "consumer_crashed": 4, "zombie": 2
 IN_EVERY_MODE = KILLING | {"long_database_transaction": 2, "savepoint_rows": 6}
 WITH_TRANSACTIONS = IN_EVERY_MODE | {"open_transaction": 2, "aborted_transactions": 8}
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.lab]
 
 
 @pytest.fixture(scope="module", params=list(DeliveryMode))

@@ -15,7 +15,7 @@ from lab.servers.stack import LabStack
 from lab.services.delivery_mode import DeliveryMode
 from lab.services.kafka_clients import new_admin, new_producer
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.lab]
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from tallystick.model.cut import LedgerSlice
 from tallystick.pipeline.open_ledger import open_ledger_of
 from tallystick.store.engine import open_store
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.stack, pytest.mark.lab, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(params=[kind for kind in LedgerKind if not kind.is_primary])

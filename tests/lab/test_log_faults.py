@@ -27,7 +27,7 @@ from lab.services.raw_producer import open_raw_admin
 from lab.truth.independent_reader import read_topic
 from lab.truth.truth import Anomaly
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.lab]
 
 
 def test_an_unread_event_expires(lab_stack: LabStack) -> None:

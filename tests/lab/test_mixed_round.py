@@ -34,6 +34,7 @@ def test_every_planted_fault_is_found_under_its_class_and_clean_books_match(
     assert {one["finding"]["name"] for one in truth["planted"]} == set(figures["classes"])
 
 
+@pytest.mark.lab
 def test_nothing_is_left_of_a_round_that_is_interrupted_while_spark_works(lab_folder: Path, tmp_path: Path) -> None:
     argv, log = [sys.executable, "-m", "lab.rounds.main", f"--folder={lab_folder}"], tmp_path / "stderr"
     with log.open("wb") as stderr:

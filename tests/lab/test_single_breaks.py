@@ -13,7 +13,7 @@ from lab.services.delivery_mode import DeliveryMode
 from lab.truth.independent_reader import find_breaks, read_books
 from lab.truth.truth import Anomaly
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.lab]
 
 Plant = Callable[..., tuple[Anomaly, ...]]
 

@@ -18,7 +18,7 @@ from lab.servers.process import REPOSITORY, port_answers, wait_until
 from lab.servers.proxy import Loss, StallEnd
 from lab.servers.stack import FolderInUse, LabStack, read_addresses, start_stack
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.lab]
 
 
 def test_every_address_answers_with_its_own_rights(lab_stack: LabStack) -> None:

@@ -14,7 +14,7 @@ import pytest
 from lab.servers import postgres
 from lab.servers.process import REPOSITORY
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.lab]
 
 _BARE = """
 set -e

@@ -30,7 +30,7 @@ from tallystick.kafka_log.fetch import fetcher
 from tallystick.kafka_log.log_walk import walk_batches
 from tallystick.model.offsets import OffsetRange
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.lab]
 
 
 @pytest.fixture

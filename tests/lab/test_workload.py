@@ -17,7 +17,7 @@ from lab.services.event import Leg
 from lab.services.workload import Traffic, Workload
 from lab.truth.independent_reader import read_topic
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.lab]
 
 
 @pytest.fixture

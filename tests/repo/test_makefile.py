@@ -35,13 +35,15 @@ def test_every_target_has_its_line_of_help() -> None:
 
 def test_every_folder_of_tests_is_run() -> None:
     folders = {f"tests/{file.relative_to(ROOT / 'tests').parts[0]}" for file in (ROOT / "tests").glob("*/**/test_*.py")}
-    run = set(
-        re.findall(
-            r"tests/[a-z_]+(?![\w/])", "\n".join(re.findall(r"^\t\$\(PYTEST\) .*$", MAKEFILE, flags=re.MULTILINE))
-        )
-    )
+    commands = re.findall(r"^(?:\t|ON_SERVERS := )\$\(PYTEST\) .*$", MAKEFILE, flags=re.MULTILINE)
+    run = set(re.findall(r"tests/[a-z_]+(?![\w/])", "\n".join(commands)))
     assert folders
     assert folders - run == set()
+
+
+def test_what_one_target_leaves_out_on_servers_another_runs() -> None:
+    marks = re.findall(r"^\t\$\(ON_SERVERS\)(.*)$", MAKEFILE, flags=re.MULTILINE)
+    assert sorted(marks) == [' -m "not lab"', " -m lab"]
 
 
 RENAMED = {

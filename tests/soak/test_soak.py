@@ -11,7 +11,7 @@ from lab.soak.main import figures_of
 from lab.soak.soak_plan import Disturbance
 from lab.soak.soak_run import SoakResult, run_soak
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.stack, pytest.mark.lab, pytest.mark.timeout(1800)]
 
 SEED = 242
 WINDOWS = 13

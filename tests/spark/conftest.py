@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lab.servers.class_archives import SMALL_JVM
+from lab.servers.airflow_environment import SMALL_SPARK
 from tallystick.spark.spark_job import WORKER_DAEMON
 
 os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -26,15 +26,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = (
         SparkSession.builder.master("local[2]")
         .appName("tallystick tests")
+        .config(map=SMALL_SPARK)
         .config("spark.driver.memory", "768m")
-        .config("spark.driver.extraJavaOptions", SMALL_JVM)
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.local.dir", str(folder))
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        .config("spark.sql.shuffle.partitions", "2")
         .config(map=WORKER_DAEMON)
         .getOrCreate()
     )

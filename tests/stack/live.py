@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 from sqlalchemy import Engine
 
-from lab.servers.class_archives import SMALL_JVM
+from lab.servers.airflow_environment import SMALL_SPARK
 from lab.servers.postgres import STORE_OWNER, STORE_ROLE
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import LabStack
@@ -27,17 +27,10 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 
 SPARK_SETTINGS = {
     "spark.jars": ",".join(str(jar) for jar in sorted((REPOSITORY / ".jars" / "spark").glob("*.jar"))),
+    **SMALL_SPARK,
     "spark.driver.memory": "1g",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraJavaOptions": SMALL_JVM,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.sql.shuffle.partitions": "2",
-    # To compile a plan, or to plan it anew after each stage, costs more than to walk it over a few rows.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
     **WORKER_DAEMON,
 }
 """For small data in a test; the app itself leaves these to whoever submits it."""

@@ -13,6 +13,8 @@ from bench.data_set import AGREES, BROKEN, DataSize, make_empty, plant_copies, w
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import LabStack, start_stack
 
+pytestmark = pytest.mark.lab
+
 SIZE = DataSize(events=5_000, transaction_events=100, wrong_percent=5)
 
 

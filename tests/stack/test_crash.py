@@ -294,6 +294,7 @@ def test_each_event_stands_once_whatever_is_struck(play: Play) -> None:
     assert right[0] >= len(ROUNDS) * EVENTS_PER_PLAN - refused - by_another  # a plan that is made again has other ones
 
 
+@pytest.mark.lab
 def test_each_broken_rule_is_noticed_by_the_cell_aimed_at_it_and_each_cell_passes_unbroken(play: Play) -> None:
     def play_broken(mutation: Mutation) -> list[RoundEnd]:
         return play(mutation.cell, launcher=(sys.executable, *BROKEN_EXECUTOR, mutation.rule.__name__, TALLYSTICK))

@@ -14,7 +14,7 @@ from tests.simulator.schedule import play
 from tests.simulator.schedule.play import Schedule, steps_of
 from tests.simulator.world.config import Config
 
-pytestmark = pytest.mark.usefixtures("spark")
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("spark")]
 
 REPAIRED = Config(direction="ledger_to_topic", slice_by="written_xid", legs=2, carrier_mode="at_least")
 SEED_186 = (

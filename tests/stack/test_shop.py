@@ -20,6 +20,8 @@ from lab.servers.process import REPOSITORY, wait_until
 from lab.servers.stack import LabStack
 from tallystick.contract.contract import load_contract
 
+from .live import RUN_SETTINGS
+
 COMPOSE = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())
 SCRIPT = REPOSITORY / "docs" / "examples" / "walk" / "shop.py"
 CONTRACT = REPOSITORY / "docs" / "examples" / "compose" / "shop_orders.yaml"
@@ -57,6 +59,7 @@ def ledger(stack: LabStack) -> Iterator[ShopDatabase]:
 
 @pytest.fixture
 def environment(stack: LabStack, ledger: ShopDatabase, store_dsn: str, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """Of the shop, and of runs that start a Spark as the product sets it by itself."""
     yield {
         **os.environ,
         "SHOP_BROKER": stack.bootstrap_servers,
@@ -90,8 +93,9 @@ def judge(contract: Path, environment: dict[str, str]) -> tuple[int, str]:
 
 
 def test_the_shop_trades_and_its_contract_is_judged(
-    ledger: ShopDatabase, environment: dict[str, str], tmp_path: Path
+    ledger: ShopDatabase, environment: dict[str, str], warm_spark: dict[str, str], tmp_path: Path
 ) -> None:
+    warm = environment | RUN_SETTINGS | warm_spark
     folder = tmp_path / "contracts"
     folder.mkdir()
     published = folder / CONTRACT.name
@@ -103,11 +107,11 @@ def test_the_shop_trades_and_its_contract_is_judged(
             lambda: published.is_file() and booked(ledger) > 0, what="the shop to have sold", deadline_seconds=60
         )
         assert opened <= load_contract(published).start_date <= datetime.now(UTC)
-        code, said = judge(published, environment)
+        code, said = judge(published, warm)
         assert code == 3, said  # the baseline
         sold = booked(ledger)
         wait_until(lambda: booked(ledger) >= sold + 6, what="two more sales", deadline_seconds=60)
-        code, said = judge(published, environment)
+        code, said = judge(published, warm)
         assert code == 0, said
     finally:
         shop.send_signal(signal.SIGTERM)
