@@ -581,6 +581,8 @@ def judge_absence(case: MatchGroup, copy: Entry, absent: MatchStatus, deadlines:
         fate, code = MatchStatus.PAIRED_BEFORE, ReasonCode.PAIRED_BEFORE
     elif due > deadlines.now_utc:
         fate, code = MatchStatus.WAITING, ReasonCode.WITHIN_GRACE
+    elif RecordLocation.EARLIER_SLICE in places and (other := _event_of_other_money(case, copy)):
+        fate, code = MatchStatus.UNEQUAL, ReasonCode.FIELDS_DIFFER  # at an offset that was read as another record
     elif there is ItemSide.TOPIC and is_held_back and places <= {RecordLocation.ABORTED}:
         fate, code = MatchStatus.UNSETTLED, ReasonCode.SIDE_HELD_BACK
     elif there is ItemSide.TOPIC and RecordLocation.LOST not in places and _event_may_have_expired(copy, deadlines):
@@ -627,4 +629,11 @@ def _event_of_other_money(case: MatchGroup, row: Entry) -> Entry | None:
     if any(compared(amount_minor, currency, ignore_case=True) == own for amount_minor, currency in said):
         return None
     amount_minor, currency = said[0]
-    return replace(row, side=ItemSide.TOPIC, item_id=events[0].item_id, amount_minor=amount_minor, currency=currency)
+    return replace(
+        row,
+        side=ItemSide.TOPIC,
+        item_id=events[0].item_id,
+        amount_minor=amount_minor,
+        currency=currency,
+        carried=None,
+    )

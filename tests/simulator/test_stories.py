@@ -877,3 +877,16 @@ def test_two_rows_too_many_are_taken_back_by_two_of_which_one_names_the_row_that
         *(("trade", 3, 0), "window", ("plan_and_act", 1, 6), (again, 5, 7)),
     )
     assert outstanding(played) == told
+
+
+def test_a_wrong_amount_is_told_though_its_event_came_to_stand_where_another_had_been_read() -> None:
+    """The log was cut back behind what two runs had read; nobody reads its new end."""
+    played = play(
+        Config(direction="topic_to_ledger", legs=1, producer_mode="transactional", posts="negated"),
+        *(("trade", 4, 6), ("rewrite_tail", 0, 6, 15), "window", ("pay", 4, 8), ("pay_one_leg", 4, 7)),
+        *(("first_again", 0, 8), ("first_again", 5, 8), ("rewrite_tail", 0, 11, 13), "window"),
+        *(("pay_one_leg", 3, 10), ("hang", 4, 4), ("trade", 2, 2), ("half_trade", 0, 7), ("truncate", 0, 8, 42)),
+        *("window", ("truncate", 5, 0), ("truncate", 4, 8), ("pay", 2, 3), ("truncate", 2, 11), ("pay", 2, 8)),
+        *("window", ("trade", 2, 5), ("carry", 2, 10), ("trade", 2, 7), ("carry_wrong", 0, 6), ("carry_wrong", 3, 2)),
+    )
+    assert "amount_mismatch" in outstanding(played)

@@ -755,6 +755,26 @@ def test_a_row_of_other_money_than_its_event_of_then_names_that_event() -> None:
     )
 
 
+@pytest.mark.parametrize("direction", [L2T, T2L], ids=str)
+def test_a_row_that_waited_is_held_against_the_only_event_of_its_key_wherever_that_was_written(
+    direction: Direction,
+) -> None:
+    """As at an offset that an earlier cut had read as another record, before the log was cut back."""
+    for lost in (False, True):
+        about = {"direction": direction, "deadlines": deadlines_of(topic_lost_offsets=lost)}
+        other = on_topic(PLACE.EARLIER_SLICE, amount_minor=7, currency="EUR")
+        (found,) = residues(waited(row(9)), hits=other, **about)
+        assert (found.fate, found.reason) == (Fate.UNEQUAL, reason_of(Code.FIELDS_DIFFER))
+        assert found.partner is not None
+        assert (found.partner.item_id, found.partner.amount_minor) == ("topic:billing.payouts:0:0", 7)
+        assert found.partner.carried is None
+        equal = on_topic(PLACE.EARLIER_SLICE, amount_minor=row(9).amount_minor, currency="EUR")
+        for alike in (equal, (*other, *equal)):
+            assert {one.fate for one in residues(waited(row(9)), hits=alike, **about)} != {Fate.UNEQUAL}
+        early = waited(row(9), due_utc=NOON + 2 * HOUR)
+        assert [one.fate for one in residues(early, hits=other, **about)] == [Fate.WAITING]
+
+
 def test_an_event_that_pairs_with_a_row_that_was_written_anew_beyond_the_cut_waits_for_what_it_says_by_then() -> None:
     old = waited(row(1, amount_minor=7))
     hits = (seen(LEDGER, PLACE.PENDING, 1),)
