@@ -33,12 +33,15 @@ SNAPSHOT = """
 SELECT xmin AS low_mark, greatest(xmax, xmin + age((xmin & 4294967295)::text::xid)) AS high_mark,
        (SELECT system_identifier::text FROM pg_control_system()) AS system_identifier,
        ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int AS timeline,
-       pg_current_wal_lsn()::text AS lsn
+       pg_current_wal_insert_lsn()::text AS lsn
 FROM (SELECT pg_snapshot_xmin(s)::text::bigint AS xmin, pg_snapshot_xmax(s)::text::bigint AS xmax
       FROM pg_current_snapshot() s) AS snapshot"""
 """A snapshot's own xmax is the last *ended* id plus one: open transactions and their savepoints may have ids above it.
 
 Age counts from the next id to be given out; of a savepoint that is open nothing else tells.
+
+The place is where the log is added to: a commit that waits for no disk is seen before it is written there (PostgreSQL
+manual, synchronous_commit), and whoever has replayed up to a written place may not show it yet.
 """
 
 HOLDER = """

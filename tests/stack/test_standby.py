@@ -20,7 +20,7 @@ from tallystick.contract.ledger import LedgerSection
 from tallystick.ledger import postgres_standby
 from tallystick.ledger.jdbc import JdbcLedger, open_jdbc_ledger
 from tallystick.ledger.jdbc_connection import jdbc_settings
-from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ledger.postgres import PostgresLedger, read_ledger_snapshot
 from tallystick.ledger.postgres_connection import open_ledger
 from tallystick.ledger.postgres_standby import StandbyBehind, reach, read_standby_snapshot
 from tallystick.ledger.postgres_table import LedgerIsStandby
@@ -276,6 +276,28 @@ def test_a_standby_is_not_read_beside_a_primary_of_another_timeline_or_another_s
         read_standby_snapshot(replayed.standby, stranger)
     with pytest.raises(LedgerIsStandby, match=r"primary_connection leads to a standby .* expected the primary"):
         read_standby_snapshot(replayed.standby, replayed.standby)
+
+
+def test_the_place_of_a_horizon_is_behind_each_commit_that_it_shows_though_the_disk_has_not_got_it(
+    replayed: Replayed,
+) -> None:
+    """Or a standby would be read that shows less than a cut has seen."""
+    with replayed.pair.primary.connect() as admin, replayed.table.connect() as hasty:
+        admin.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
+        admin.execute("SELECT pg_reload_conf()")
+        try:
+            hasty.execute("SET synchronous_commit = off")
+            for number in range(5):
+                replayed.table.insert(hasty, f"hasty {number}")
+                (committed,) = hasty.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone() or ("",)
+                for seen in (
+                    read_ledger_snapshot(replayed.primary),
+                    read_standby_snapshot(replayed.primary, replayed.primary),
+                ):
+                    assert seen.log_position >= replace(seen, lsn=committed).log_position
+        finally:
+            admin.execute("ALTER SYSTEM RESET wal_writer_delay")
+            admin.execute("SELECT pg_reload_conf()")
 
 
 def test_where_the_primary_itself_has_fallen_back_the_run_tells_it(replayed: Replayed) -> None:
