@@ -423,11 +423,13 @@ class JdbcLedger:
 
     @cached_property
     def _table(self) -> Table:
+        """The table with its columns alone: to reflect a whole one asks the server for all its keys and constraints."""
         schema, name = self._place
         try:
-            return Table(name, MetaData(), schema=schema, autoload_with=self.connection, resolve_fks=False)
+            columns = inspect(self.connection).get_columns(name, schema)
         except NoSuchTableError:
             raise LedgerRefused(f"{self._name}: no such table, or this user may not see it") from None
+        return Table(name, MetaData(), *(Column(one["name"], one["type"]) for one in columns), schema=schema)
 
     @property
     def _place(self) -> tuple[str, str]:
