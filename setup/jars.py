@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tallystick.spark.jars import (
@@ -39,15 +40,18 @@ LOCK_HEADER = """\
 
 def fetch(folder: Path, locked: list[LockedJar]) -> int:
     """Make FOLDER/<configuration>/ hold the locked jars and no other jar; return how many were downloaded."""
-    downloaded = 0
-    for configuration in sorted({jar.configuration for jar in locked}):
+
+    def fetch_one(configuration: str) -> int:
         jars = [jar for jar in locked if jar.configuration == configuration]
-        downloaded += len(fetch_jars(folder / configuration, jars).downloaded)
+        downloaded = fetch_jars(folder / configuration, jars).downloaded
         names = {jar.file_name for jar in jars}
         for stranger in (folder / configuration).glob("*.jar"):
             if stranger.name not in names:  # a lock that no longer names it
                 stranger.unlink()
-    return downloaded
+        return len(downloaded)
+
+    with ThreadPoolExecutor() as pool:
+        return sum(pool.map(fetch_one, sorted({jar.configuration for jar in locked})))
 
 
 def read_locks() -> list[LockedJar]:
