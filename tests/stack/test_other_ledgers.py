@@ -373,7 +373,8 @@ def test_a_ledger_in_files_is_read_by_its_manifest_and_a_file_that_changes_is_a_
 
 def test_a_file_that_comes_where_a_late_window_holds_nothing_is_read_by_the_next(in_files: LiveBooks) -> None:
     """Taken by the empty slice, its rows would seem to stand before the baseline."""
-    books, end = in_files, datetime.now(UTC) - timedelta(hours=1)
+    contract = in_files.contract.model_copy(update={"schedule": "* * * * *"})
+    books, end = replace(in_files, contract=contract), datetime.now(UTC) - timedelta(hours=1)
     books.resolve(end)
     books.produce(payment("a"))
     moved_in = write_file(books, "moved in.parquet", payment("a"))
