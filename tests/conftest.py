@@ -25,6 +25,12 @@ LONGEST = (
     "tests/lab/test_mixed_round.py",
     "tests/stack/test_crash.py",
     "tests/stack/test_reconcile_kill.py",
+    "tests/stack/test_cli_run.py",
+    "tests/stack/test_store_years.py",
+    "tests/stack/test_object_store_runs.py",
+    "tests/stack/test_spark_server.py",
+    "tests/stack/test_spark_cluster.py",
+    "tests/stack/test_shop.py",
 )
 """They go first, lest one process is at work on them when the others have nothing left to do."""
 

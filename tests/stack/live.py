@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +17,7 @@ from lab.servers.airflow_environment import SMALL_SPARK
 from lab.servers.postgres import STORE_OWNER, STORE_ROLE
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import LabStack
+from lab.servers.warm_python import spawn_piped
 from tallystick.spark.spark_job import WORKER_DAEMON
 from tallystick.spark.spark_server import start_server, stop_server
 from tallystick.store.engine import open_store
@@ -78,9 +78,11 @@ def run_contract(
     books: LiveBooks, artifacts: Path, spark: Mapping[str, str], *arguments: str, **environment: str
 ) -> tuple[int, str, str]:
     """`tallystick run` as a process of its own. spark: where it finds its Spark."""
-    process = subprocess.run(
+    errors = artifacts / f"{uuid.uuid4().hex}.stderr"
+    child = spawn_piped(
         [sys.executable, "-m", "tallystick", "run", str(books.contract_file), *arguments],
-        env={
+        log=errors,
+        environment={
             **os.environ,  # new_books has put the connections there
             "TALLYSTICK_STORE_DSN": books.store.url.render_as_string(hide_password=False),
             "TALLYSTICK_ARTIFACTS_DIR": str(artifacts),
@@ -88,12 +90,9 @@ def run_contract(
             **spark,
             **environment,
         },
-        capture_output=True,
-        text=True,
-        timeout=COMMAND_SECONDS_MAX,
-        check=False,
     )
-    return process.returncode, process.stdout, process.stderr
+    said = child.read(COMMAND_SECONDS_MAX)
+    return child.wait(), said.decode(), errors.read_text()
 
 
 @pytest.fixture(scope="session")

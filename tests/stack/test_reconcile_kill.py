@@ -10,7 +10,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -143,10 +143,10 @@ def attempt(books: LiveBooks, cut: Cut, folder: Path, **how: Any) -> Iterator[At
 
 @dataclass(frozen=True)
 class Twins:
-    """The same stored cut in several stores; in the untouched one it is judged by nobody who is killed."""
+    """The same stored cut in two stores; in the untouched one it is judged by nobody who is killed."""
 
     untouched: LiveBooks
-    killed: tuple[LiveBooks, ...]
+    killed: LiveBooks
     cut: Cut
 
     def contents(self, books: LiveBooks) -> dict[str, Any]:
@@ -168,8 +168,8 @@ def twins(new_books: NewBooks, spark: SparkSession) -> Iterator[Twins]:
         books.post(invoice("unposted"))
         books.both(payment("torn"))
         cut = books.take_cut()
-        with copy_of_store(books) as client_killed, copy_of_store(books) as submitted_killed:
-            yield Twins(books, (client_killed, submitted_killed), cut)
+        with copy_of_store(books) as killed:
+            yield Twins(books, killed, cut)
 
 
 def without_index(result: RunResult) -> RunResult:
@@ -177,58 +177,38 @@ def without_index(result: RunResult) -> RunResult:
     return replace(result, key_index=None)
 
 
-SUBMITTED: Mapping[str, Callable[[Attempt], None]] = {
-    "scanning": Attempt.kill,
-    "investigated": Attempt.kill_driver,
-    "committing": Attempt.kill,
-}
-"""What is killed of a spark-submit, and at which step; a client of a Spark that stays is killed at every one."""
+SUBMITTED: Mapping[str, Callable[[Attempt], None]] = {"investigated": Attempt.kill_driver, "committing": Attempt.kill}
+"""What is killed of a spark-submit, and at which step; at the others a client of a Spark that stays is killed."""
 
 
 def test_killed_at_any_step_it_stores_nothing_and_the_next_attempt_stores_what_its_twin_did(
     twins: Twins, warm_spark: Mapping[str, str], tmp_path: Path
 ) -> None:
-    """Two attempts run beside each other, in a store each: a client of a Spark that stays, and a spark-submit.
-
-    A lock on the open items keeps them from getting past their commit, so that none is killed too late.
-    """
-    cut, (one, other) = twins.cut, twins.killed
+    """A lock on the open items keeps an attempt from getting past its commit, so that none is killed too late."""
+    cut, books = twins.cut, twins.killed
     assert twins.untouched.judge(cut).result.verdict is Verdict.BROKEN
-    before = twins.contents(one)
+    before = twins.contents(books)
     for step in STEPS:
-        killed = [one, other] if step in SUBMITTED else [one]
-        with ExitStack() as opened:
-            for books in killed:
-                opened.enter_context(closing(_lock_open_items(books)))
-            client = opened.enter_context(attempt(one, cut, tmp_path, remote=warm_spark))
-            submitted = opened.enter_context(attempt(other, cut, tmp_path)) if step in SUBMITTED else None
-            for running, books in zip((client, submitted), killed, strict=False):
-                assert running is not None
-                running.wait_for(step)
-                if step == "committing":
-                    wait_until(partial(_is_committing, books), what="a commit that has begun")
-            client.kill()
-            if submitted is not None:
-                SUBMITTED[step](submitted)
-        for books in killed:
-            books.store.dispose()  # the test's own session
-            wait_until(partial(_has_no_session, books), what="the server to drop the killed sessions")
-            assert read_run(books.store, cut.contract, cut.n) is None, step
-            assert open_cut(books.store, cut.contract) == cut, step
-            assert twins.contents(books) == before, step
+        remote = NOWHERE if step in SUBMITTED else warm_spark
+        with closing(_lock_open_items(books)), attempt(books, cut, tmp_path, remote=remote) as running:
+            running.wait_for(step)
+            if step == "committing":
+                wait_until(partial(_is_committing, books), what="a commit that has begun")
+            SUBMITTED.get(step, Attempt.kill)(running)
+        books.store.dispose()  # the test's own session
+        wait_until(partial(_has_no_session, books), what="the server to drop the killed sessions")
+        assert read_run(books.store, cut.contract, cut.n) is None, step
+        assert open_cut(books.store, cut.contract) == cut, step
+        assert twins.contents(books) == before, step
 
-    with (
-        attempt(one, cut, tmp_path, remote=warm_spark) as first,
-        attempt(other, cut, tmp_path, remote=warm_spark) as second,
-    ):
-        for running, books, killed_attempts in ((first, one, len(STEPS)), (second, other, len(SUBMITTED))):
-            committed = running.wait_for("committed")
-            running.end()  # killed too late to matter
-            stored = books.stored_run(cut)
-            assert (committed["verdict"], committed["digest"]) == (stored.result.verdict, stored.result.digest)
-            assert without_index(stored.result) == without_index(twins.untouched.stored_run(cut).result)
-            assert stored.attempt == killed_attempts + 1
-            assert twins.contents(books) == twins.contents(twins.untouched) != before
+    with attempt(books, cut, tmp_path, remote=warm_spark) as last:
+        committed = last.wait_for("committed")
+        last.end()  # killed too late to matter
+        stored = books.stored_run(cut)
+        assert (committed["verdict"], committed["digest"]) == (stored.result.verdict, stored.result.digest)
+        assert without_index(stored.result) == without_index(twins.untouched.stored_run(cut).result)
+        assert stored.attempt == len(STEPS) + 1
+        assert twins.contents(books) == twins.contents(twins.untouched) != before
 
 
 def test_an_attempt_after_the_commit_and_a_reread_on_one_core_change_nothing(
@@ -253,7 +233,7 @@ def test_a_store_that_dies_in_the_middle_of_the_commit_has_nothing_of_it(new_boo
         books.produce(payment("unposted"))
         cut = books.take_cut()
         with copy_of_store(books) as untouched:
-            twins = Twins(untouched, (books,), cut)
+            twins = Twins(untouched, books, cut)
             untouched.judge(cut)
             before = twins.contents(books)
 
