@@ -1,8 +1,9 @@
 """Columns that event and row are compared by besides their money: what a contract says of them, and when two agree.
 
-Each column is a value of the payload and a column of the ledger. Both sides write what they hold as text, by one rule
-for each kind, and the texts of all columns as one (`ComparedColumns.text_of`). Where these are the same, all agree; so
-whole sides are matched by them. Where they are not, `differing` says which columns differ, tolerances asked.
+Each column is a value of the payload, or of its record, and a column of the ledger. Both sides write what they hold as
+text, by one rule for each kind, and the texts of all columns as one (`ComparedColumns.text_of`). Where these are the
+same, all agree; so whole sides are matched by them. Where they are not, `differing` says which columns differ,
+tolerances asked.
 
 The rules, of both sides:
 - nothing (JSON's null, an absent key, SQL's NULL) equals nothing else, and an empty text is a text;
@@ -18,7 +19,7 @@ The rules, of both sides:
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal
@@ -28,8 +29,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from tallystick.contract.equality import NUMBER, TEXT_LENGTH_MAX, Compared
-from tallystick.contract.field_path import names_of, path_of
-from tallystick.contract.field_types import ColumnName, ContractPart, Duration, Name, PayloadField
+from tallystick.contract.field_types import ColumnName, ComparedField, ContractPart, Duration, Name, Place
 
 Kind = Literal["text", "number", "time"]
 
@@ -72,8 +72,9 @@ class CompareRule(ContractPart):
     """Numbers may differ by this share of the larger one, without signs: 0.001 is one in a thousand."""
     within: Duration | None = None
     """Times may lie so far apart: 500ms, 2s, 5m, 1h or 1d."""
-    event: PayloadField | None = None
-    """The payload's key or path, where it is not the column's name."""
+    event: ComparedField | None = None
+    """The payload's key or path, where it is not the column's name; or {header: name}, {record: key} or
+    {record: timestamp}."""
     column: ColumnName | None = None
     """The ledger's column, where it is not the name."""
     shown: bool = True
@@ -147,13 +148,23 @@ class ComparedColumns:
         return bool(self.names)
 
     @property
-    def paths(self) -> tuple[str, ...]:
-        """Return where each stands in the payload."""
+    def fields(self) -> tuple[str | Place, ...]:
+        """Return where each stands: its path in the value, or its place beside that."""
         return tuple(rule.event or name for name, rule in zip(self.names, self.rules, strict=True))
 
-    def inside(self, member: str) -> "ComparedColumns":
-        """Return the same, in a payload whose value is a member of it."""
-        paths = (path_of((member, *names_of(path))) for path in self.paths)
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Return the paths of those that stand in the value."""
+        return tuple(one for one in self.fields if isinstance(one, str))
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Return where others stand outside of it."""
+        return tuple(one for one in self.fields if not isinstance(one, str))
+
+    def moved(self, path_of: Callable[[str | Place], str]) -> "ComparedColumns":
+        """Return the same, read from one object that has value and places in it."""
+        paths = map(path_of, self.fields)
         moved = (rule.model_copy(update={"event": path}) for rule, path in zip(self.rules, paths, strict=True))
         return ComparedColumns(self.names, tuple(moved))
 

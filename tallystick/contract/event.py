@@ -77,6 +77,9 @@ class EventFields(ContractPart):
         for path in columns.paths:
             if path in self.paths:
                 raise ValueError(f"expected compare to name other fields than event: {path} is one already")
+        for place in columns.places:
+            if place.spelled in [one.spelled for one in self._own_places]:
+                raise ValueError(f"expected compare to name other places than event: {place.spelled} is one already")
         refuse_fields_inside_fields((*self.paths, *columns.paths))
 
     match_key: KeyField = "event_id"
@@ -128,10 +131,13 @@ class EventFields(ContractPart):
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """Return where fields stand outside of a record's value."""
-        return tuple(
-            one for one in (self.match_key, self.transaction_key, self.leg, self.currency) if isinstance(one, Place)
-        )
+        """Return where fields, and what is compared beside them, stand outside of a record's value."""
+        return (*self._own_places, *self._compared.places)
+
+    @property
+    def _own_places(self) -> tuple[Place, ...]:
+        fields = (self.match_key, self.transaction_key, self.leg, self.currency)
+        return tuple(one for one in fields if isinstance(one, Place))
 
     @property
     def paths(self) -> tuple[str, ...]:

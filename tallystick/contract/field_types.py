@@ -125,6 +125,11 @@ class HeaderPlace(ContractPart):
     header: HeaderName
     """Its name."""
 
+    @property
+    def spelled(self) -> str:
+        """Return it as a contract spells it."""
+        return f"{{header: {self.header}}}"
+
 
 class KeyPlace(ContractPart):
     """The record's own key, which is text."""
@@ -132,9 +137,26 @@ class KeyPlace(ContractPart):
     record: Literal["key"]
     """key."""
 
+    @property
+    def spelled(self) -> str:
+        """Return it as a contract spells it."""
+        return f"{{record: {self.record}}}"
+
+
+class RecordPart(ContractPart):
+    """The record's own key, which is text, or its timestamp."""
+
+    record: Literal["key", "timestamp"]
+    """key, or timestamp: a time to the millisecond, by whose clock the topic's message.timestamp.type says."""
+
+    @property
+    def spelled(self) -> str:
+        """Return it as a contract spells it."""
+        return f"{{record: {self.record}}}"
+
 
 Constant = CurrencyConstant | LegConstant | NoMoney
-Place = HeaderPlace | KeyPlace
+Place = HeaderPlace | KeyPlace | RecordPart
 
 
 def constants_of(part: ContractPart) -> dict[str, Any]:
@@ -155,7 +177,7 @@ def refuse_unit_without_digits(unit: AmountUnit, constants: Mapping[str, Any]) -
 def _spelling(value: Any) -> str:
     if isinstance(value, dict):
         return next((f"[{key}]" for key in ("header", "record") if key in value), "[constant]")
-    tags = ((HeaderPlace, "[header]"), (KeyPlace, "[record]"), (ContractPart, "[constant]"))
+    tags = ((HeaderPlace, "[header]"), (KeyPlace | RecordPart, "[record]"), (ContractPart, "[constant]"))
     return next((tag for kind, tag in tags if isinstance(value, kind)), "[name]")
 
 
@@ -167,6 +189,8 @@ _OneLeg = Annotated[LegConstant, Tag("[constant]")]
 _NoMoney = Annotated[NoMoney, Tag("[constant]")]
 _Header = Annotated[HeaderPlace, Tag("[header]")]
 _Key = Annotated[KeyPlace, Tag("[record]")]
+_Part = Annotated[RecordPart, Tag("[record]")]
+ComparedField = Annotated[_Path | _Header | _Part, _ByKind]
 KeyField = Annotated[_Path | _Header | _Key, _ByKind]
 LegField = Annotated[_Path | _OneLeg | _Header | _Key, _ByKind]
 CurrencyField = Annotated[_Path | _OneCurrency | _Header, _ByKind]
@@ -174,4 +198,5 @@ AmountField = Annotated[_Path | _NoMoney, _ByKind]
 LegColumn = Annotated[_Column | _OneLeg, _ByKind]
 CurrencyColumn = Annotated[_Column | _OneCurrency, _ByKind]
 AmountColumn = Annotated[_Column | _NoMoney, _ByKind]
-"""A field or a column; or in place of one `{header: name}`, `{record: key}` or `{constant: value}`."""
+"""A field or a column; or in place of one `{header: name}`, `{record: key}` or `{constant: value}`. What is compared
+besides money may also be `{record: timestamp}`."""

@@ -79,6 +79,7 @@ compare:
   fee: {{abs: 1}}                 # numbers that differ by 1 at most
   rate: {{rel: 0.001}}            # by a thousandth of the larger one at most
   booked_at: {{within: 2s}}       # instants; without a zone a time is in UTC, a date its midnight
+  created: {{within: 1m, event: {{record: timestamp}}, column: created_at}}  # or {{record: key}}, or {{header: name}}
   iban: {{exact: text, event: data.account.iban, column: '"IBAN"', shown: false}}
   note: ignore
 ```
@@ -162,6 +163,7 @@ _IN_PLACE_OF_A_NAME = (
     ("`amount_minor` as a constant", "NoMoney"),
     ("A key, a leg or a currency as a header", "HeaderPlace"),
     ("A key or a leg as the record's key", "KeyPlace"),
+    ("The record's key or its timestamp, in a rule of `compare`", "RecordPart"),
 )
 
 

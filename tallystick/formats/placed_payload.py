@@ -1,22 +1,24 @@
-"""One JSON object out of a record whose event does not stand in its value alone: value, headers and key side by side.
+"""One JSON object out of a record whose event does not stand in its value alone: value, headers, key and timestamp.
 
 So every way of reading an event reads such a record by paths, as it reads a value: `value.data.id`, `header.ce_id`,
-`key`. A value is put in only if it is one JSON value by itself, so that none can write the members beside it.
+`key`, `timestamp`. A value is put in only if it is one JSON value by itself, so that none can write the members beside
+it.
 """
 
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 import msgspec
 
 from tallystick.contract.event import EventFields
 from tallystick.contract.field_path import names_of, path_of
-from tallystick.contract.field_types import HeaderPlace, KeyPlace
+from tallystick.contract.field_types import HeaderPlace, Place
 
-_PLACEABLE = ("match_key", "transaction_key", "leg", "currency")
-_IN_VALUE = (*_PLACEABLE, "amount_minor", "ordering_key", "sequence")
+_FIELDS = ("match_key", "transaction_key", "leg", "currency", "amount_minor", "ordering_key", "sequence")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 VALUE = "value"
 """The member that holds the record's value."""
 
@@ -25,7 +27,10 @@ _as_json = msgspec.json.encode
 
 
 class PlacedRecord(Protocol):
-    """A record's key, value and headers. Of several headers of a name the last counts, as Kafka's lastHeader has it."""
+    """A record's key, value, headers, and timestamp in milliseconds since 1970, negative where it has none.
+
+    Of several headers of a name the last counts, as Kafka's lastHeader has it.
+    """
 
     @property
     def key(self) -> bytes | None: ...
@@ -33,6 +38,8 @@ class PlacedRecord(Protocol):
     def value(self) -> bytes | None: ...
     @property
     def headers(self) -> Iterable[tuple[str, bytes | None]]: ...
+    @property
+    def timestamp(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,7 @@ class Placed:
     fields: EventFields
     headers: frozenset[str]
     reads_key: bool
+    reads_timestamp: bool
     reads_value: bool
 
     def payload(self, record: PlacedRecord, *, opened: Callable[[bytes], bytes]) -> bytes | None:
@@ -54,6 +62,8 @@ class Placed:
         members = []
         if self.reads_key:
             members.append(b'"key":%b' % _text(record.key))
+        if self.reads_timestamp:
+            members.append(b'"timestamp":%b' % _moment(record.timestamp))
         if self.headers:
             said = {name: text for name, text in record.headers if name in self.headers}
             inside = b",".join(b"%b:%b" % (_as_json(name), _text(text)) for name, text in said.items())
@@ -65,22 +75,35 @@ class Placed:
 
 def placed_of(fields: EventFields) -> Placed | None:
     """Return how a contract's records are read; None where all its fields stand in the value, which is read alone."""
-    places = {name: place for name in _PLACEABLE if isinstance(place := getattr(fields, name), HeaderPlace | KeyPlace)}
-    if not places:
+    if not fields.places:
         return None
-    headers = {name: place.header for name, place in places.items() if isinstance(place, HeaderPlace)}
-    paths = {name: path for name in _IN_VALUE if isinstance(path := getattr(fields, name), str)}
-    changed = (
-        {name: path_of(("header", header)) for name, header in headers.items()}
-        | dict.fromkeys(places.keys() - headers.keys(), "key")
-        | {name: path_of((VALUE, *names_of(path))) for name, path in paths.items()}
-    )
+    stated = ((name, getattr(fields, name)) for name in _FIELDS)
+    moved = {name: _path(one) for name, one in stated if isinstance(one, str | Place)}
+    records = {one.record for one in fields.places if not isinstance(one, HeaderPlace)}
     return Placed(
-        fields=fields.model_copy(update=changed).comparing(fields.compared.inside(VALUE)),
-        headers=frozenset(headers.values()),
-        reads_key=len(headers) < len(places),
-        reads_value=bool(paths or fields.compared),
+        fields=fields.model_copy(update=moved).comparing(fields.compared.moved(_path)),
+        headers=frozenset(one.header for one in fields.places if isinstance(one, HeaderPlace)),
+        reads_key="key" in records,
+        reads_timestamp="timestamp" in records,
+        reads_value=bool(fields.paths or fields.compared.paths),
     )
+
+
+def _path(field: str | Place) -> str:
+    """Return where a field of the value, or a place beside it, stands in such an object."""
+    if isinstance(field, str):
+        return path_of((VALUE, *names_of(field)))
+    return path_of(("header", field.header)) if isinstance(field, HeaderPlace) else field.record
+
+
+def _moment(timestamp_ms: int) -> bytes:
+    """Return a time as a JSON string; what is beyond the year 9999 is the number that stands there."""
+    if timestamp_ms < 0:
+        return b"null"
+    try:
+        return _as_json((_EPOCH + timedelta(milliseconds=timestamp_ms)).isoformat(timespec="milliseconds"))
+    except OverflowError:
+        return _as_json(str(timestamp_ms))
 
 
 def _text(written: bytes | None) -> bytes:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,58 @@ class ComparedBooks:
     def both(self, name: str, *, in_topic: Mapping[str, Any] | None = None, **in_ledger: Any) -> None:
         self.produce(name, **(in_topic or {}))
         self.row(name, **in_ledger)
+
+
+WRITTEN_AT = 1_767_225_600_123
+
+
+@pytest.fixture
+def beside(new_books: NewBooks) -> Iterator[LiveBooks]:
+    """Books that are compared by what stands beside an event's value, too."""
+    compare = {
+        "booked_at": {"within": "2s", "event": {"record": "timestamp"}},
+        "made_by": {"exact": "text", "event": {"header": "source"}},
+        "account": {"exact": "text", "event": {"record": "key"}, "column": "payment_id"},
+    }
+    with new_books(direction="topic_to_ledger", compare=compare) as books:
+        books.ledger.execute(f"ALTER TABLE {books.table} ADD COLUMN booked_at timestamptz, ADD COLUMN made_by text")
+        yield books
+
+
+@pytest.mark.parametrize("by_client", [False, True])
+def test_a_records_timestamp_header_and_key_are_compared_in_every_way_of_reading(
+    beside: LiveBooks, monkeypatch: pytest.MonkeyPatch, by_client: bool
+) -> None:
+    books, second = beside, timedelta(seconds=1)
+    if by_client:
+        monkeypatch.setenv(scan.SCAN_VARIABLE, "by_client")
+    written = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(milliseconds=123)
+    books.take_cut()
+    for name, booked, source in (
+        ("agrees", written + 2 * second, b"relay"),
+        ("late", written + 3 * second, b"relay"),
+        ("other", written, b"Relay"),
+        ("nobody", written, None),
+    ):
+        event = payment(name)
+        with books.transaction() as producer:
+            producer.produce(
+                books.contract.topics[0],
+                key=event.payment_id,
+                value=event.value,
+                timestamp=WRITTEN_AT,
+                headers=[("source", source)],
+            )
+        books.post(event)
+        books.ledger.execute(
+            f"UPDATE {books.table} SET booked_at = %s, made_by = 'relay' WHERE made_by IS NULL", [booked]
+        )
+    run = books.next_run()
+    assert differing(run) == keys(late=["booked_at"], other=["made_by"], nobody=["made_by"])
+    assert books.judge_again(run).digest == run.result.digest
+    (late,) = [one for one in run.result.breaks if one.match_key == payment("late").event_id]
+    (column,) = late.evidence["columns"]
+    assert column["topic"] == "2026-01-01T00:00:00.123000Z"
 
 
 def differing(run: StoredRun) -> dict[str, list[str]]:

@@ -137,6 +137,7 @@ class _Row(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: Sequence[tuple[str, bytes | None]]
+    timestamp: int
 
 
 def _with_payloads(records: pa.RecordBatch, decoder: EventDecoder) -> pa.RecordBatch:
@@ -144,7 +145,8 @@ def _with_payloads(records: pa.RecordBatch, decoder: EventDecoder) -> pa.RecordB
     if not decoder.has_places:
         return records
     headers = [[(one["key"], one["value"]) for one in some or ()] for some in records["headers"].to_pylist()]
-    rows = map(_Row, records["key"].to_pylist(), records["value"].to_pylist(), headers)
+    times = records["written_ms"].to_pylist()
+    rows = map(_Row, records["key"].to_pylist(), records["value"].to_pylist(), headers, times)
     columns = {name: records[name] for name in records.schema.names if name not in ("key", "headers", "value")}
     return pa.record_batch(columns | {"value": pa.array(map(decoder.payload, rows), pa.binary())})
 

@@ -15,6 +15,7 @@ from tallystick.contract.compare import ComparedColumns, CompareRule, Kind, comp
 from tallystick.contract.contract import Contract, ContractRefused
 from tallystick.contract.contract import contract_of as contract_at
 from tallystick.contract.equality import TEXT_LENGTH_MAX, Compared
+from tallystick.contract.field_types import RecordPart
 from tests.unit.builders import LAW, T2T, contract_of
 
 NUMBERS = st.decimals(-(10**20), 10**20, allow_nan=False, allow_infinity=False, places=6)
@@ -212,6 +213,15 @@ def test_money_is_no_column_and_must_be_the_same_in_any_case() -> None:
         ({"compare": {"fee": {"exact": "text", "event": "data"}}, "event": {"leg": "data.leg"}}, "lies inside data"),
         (
             {
+                "compare": {"key": {"exact": "text", "event": {"record": "key"}}},
+                "event": {"match_key": {"record": "key"}},
+            },
+            r"expected compare to name other places than event: \{record: key\} is one already",
+        ),
+        ({"compare": {"at": {"within": "1s", "event": {"record": "offset"}}}}, "Input should be 'key' or 'timestamp'"),
+        ({"event": {"match_key": {"record": "timestamp"}}}, "Input should be 'key'"),
+        (
+            {
                 "compare": {"fee": "exact"},
                 "compensation": {
                     "classes": ["missing_in_topic_never_produced"],
@@ -251,5 +261,7 @@ def test_each_fault_is_one_line_with_the_place_of_its_rule(tmp_path: Path) -> No
 def test_inputs_have_the_fields_of_the_events_and_no_columns() -> None:
     contract = contract_of(T2T, compare={"fee": {"exact": "text", "event": "data.fee"}})
     assert contract.input_event.compared == contract.event.compared != ComparedColumns()
+    beside = contract_of(T2T, compare={"at": {"within": "2s", "event": {"record": "timestamp"}}})
+    assert beside.input_event.places == beside.event.places == (RecordPart(record="timestamp"),)
     with pytest.raises(ValidationError, match=r"expected no column in compare\.fee with kind topic"):
         contract_of(T2T, compare={"fee": {"exact": "text", "column": "cost"}})

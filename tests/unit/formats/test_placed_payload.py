@@ -1,4 +1,6 @@
-"""Fields in headers and in the record's key: all ways of reading agree, and no value writes what stands beside it."""
+"""Fields in headers, in the record's key, and its timestamp: all ways of reading agree, and no value writes what stands
+beside it.
+"""
 
 import json
 from collections.abc import Sequence
@@ -8,8 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tallystick.contract.compare import ComparedColumns, CompareRule, compared_columns
 from tallystick.contract.event import EventFields
-from tallystick.contract.field_types import CurrencyConstant, HeaderPlace, KeyPlace, LegConstant, NoMoney
+from tallystick.contract.field_types import CurrencyConstant, HeaderPlace, KeyPlace, LegConstant, NoMoney, RecordPart
 from tallystick.formats.placed_payload import placed_of
 from tallystick.kafka_log.event_decoder import DECODE_ERRORS, EventDecoder, written_keys
 from tests.unit.event_payloads import NAMES, PAYLOADS, SAID, as_said, fields_and_values
@@ -26,10 +29,17 @@ class Told(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: Sequence[tuple[str, bytes | None]] = ()
+    timestamp: int = 1_767_225_600_123
 
 
 SOUND = Told(b"pay-1", b'{"amount_minor":1000,"currency":"EUR"}', HEADERS)
 _PLACE = st.sampled_from([HeaderPlace(header="ce_id"), HeaderPlace(header="a.b"), KeyPlace(record="key")])
+_TIMES = st.sampled_from([-1, 0, 1_767_225_600_123, 253_402_300_800_000, 2**62])
+_BESIDE = {
+    "written_at": CompareRule(within="2s", event=RecordPart(record="timestamp")),
+    "made_by": CompareRule(exact="text", event=HeaderPlace(header="a.b")),
+    "record_key": CompareRule(exact="text", event=RecordPart(record="key")),
+}
 _BYTES = st.sampled_from([b"ev-1", b"", b"\xff", b'"', b"a\x00b", b"\\u0000", "é".encode(), b"x" * 501, None])
 
 
@@ -38,8 +48,11 @@ def placed_records(draw: st.DrawFn) -> tuple[EventFields, list[Told]]:
     fields, values = draw(fields_and_values())
     names = draw(st.sets(st.sampled_from(["match_key", "transaction_key", "leg"]), min_size=1))
     fields = fields.model_copy(update={name: draw(_PLACE) for name in names})
+    beside = compared_columns({name: _BESIDE[name] for name in draw(st.sets(st.sampled_from(sorted(_BESIDE))))})
+    both = ComparedColumns(fields.compared.names + beside.names, fields.compared.rules + beside.rules)
+    fields = fields.comparing(both)
     header = st.tuples(st.sampled_from(["ce_id", "a.b", "other"]), _BYTES)
-    told = st.builds(Told, _BYTES, st.sampled_from([*values, b"{}"]), st.lists(header, max_size=4))
+    told = st.builds(Told, _BYTES, st.sampled_from([*values, b"{}"]), st.lists(header, max_size=4), _TIMES)
     return fields, draw(st.lists(told, max_size=4))
 
 
@@ -130,6 +143,31 @@ def test_a_value_that_nobody_reads_may_be_anything_and_money_that_is_none_is_zer
     assert decoder.read_record(record)[:5] == ("7", "7", "payout", 0, "XXX")
     assert as_rows(decoder.read_each([decoder.payload(record)])) == [("7", "7", "payout", 0, "XXX")]
     assert EventDecoder(fields).read_record(record._replace(value=None)).problem == "it has no value"
+
+
+@pytest.mark.parametrize(
+    ("timestamp_ms", "said"),
+    [
+        (1_767_225_600_123, "2026-01-01T00:00:00.123Z"),
+        (0, "1970-01-01T00:00:00Z"),
+        (-1, None),
+        (2**62, str(2**62)),
+    ],
+)
+def test_what_is_compared_may_be_the_records_timestamp_its_key_or_a_header(timestamp_ms: int, said: str | None) -> None:
+    columns = compared_columns(_BESIDE)
+    decoder = EventDecoder(EventFields().comparing(columns))
+    event = {"event_id": "e", "payment_id": "p", "leg": "payout", "amount_minor": 5, "currency": "EUR"}
+    record = Told(b"k", json.dumps(event).encode(), [("a.b", b"relay")], timestamp_ms)
+    reading = decoder.read_record(record)
+    assert (reading.problem, reading.match_key) == ("", "e")
+    expected = columns.text_of(
+        [{"made_by": "relay", "record_key": "k", "written_at": said}[one] for one in columns.names]
+    )
+    assert reading.compared_text == expected
+    assert json.loads(reading.compared_text)["written_at"] == (said and said.replace(".123Z", ".123000Z"))
+    silent = decoder.read_record(record._replace(key=None, headers=()))
+    assert (silent.problem, json.loads(silent.compared_text)["made_by"]) == ("", None)
 
 
 def test_a_contract_whose_fields_all_stand_in_the_value_reads_the_value_as_it_is() -> None:
