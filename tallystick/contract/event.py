@@ -18,6 +18,7 @@ from tallystick.contract.field_types import (
     Place,
     constants_of,
     refuse_unit_without_digits,
+    spelled,
 )
 
 
@@ -77,9 +78,9 @@ class EventFields(ContractPart):
         for path in columns.paths:
             if path in self.paths:
                 raise ValueError(f"expected compare to name other fields than event: {path} is one already")
-        for place in columns.places:
-            if place.spelled in [one.spelled for one in self._own_places]:
-                raise ValueError(f"expected compare to name other places than event: {place.spelled} is one already")
+        for place in map(spelled, columns.places):
+            if place in map(spelled, self._own_places):
+                raise ValueError(f"expected compare to name other places than event: {place} is one already")
         refuse_fields_inside_fields((*self.paths, *columns.paths))
 
     match_key: KeyField = "event_id"

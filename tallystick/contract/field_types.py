@@ -125,22 +125,12 @@ class HeaderPlace(ContractPart):
     header: HeaderName
     """Its name."""
 
-    @property
-    def spelled(self) -> str:
-        """Return it as a contract spells it."""
-        return f"{{header: {self.header}}}"
-
 
 class KeyPlace(ContractPart):
     """The record's own key, which is text."""
 
     record: Literal["key"]
     """key."""
-
-    @property
-    def spelled(self) -> str:
-        """Return it as a contract spells it."""
-        return f"{{record: {self.record}}}"
 
 
 class RecordPart(ContractPart):
@@ -149,14 +139,15 @@ class RecordPart(ContractPart):
     record: Literal["key", "timestamp"]
     """key, or timestamp: a time to the millisecond, by whose clock the topic's message.timestamp.type says."""
 
-    @property
-    def spelled(self) -> str:
-        """Return it as a contract spells it."""
-        return f"{{record: {self.record}}}"
-
 
 Constant = CurrencyConstant | LegConstant | NoMoney
 Place = HeaderPlace | KeyPlace | RecordPart
+
+
+def spelled(place: Place) -> str:
+    """Return a place as a contract spells it."""
+    ((name, said),) = place.model_dump().items()
+    return f"{{{name}: {said}}}"
 
 
 def constants_of(part: ContractPart) -> dict[str, Any]:
