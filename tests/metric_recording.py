@@ -30,6 +30,7 @@ CONTRACT = "billing_payments"
 
 BOOKS = {
     "direction": "topic_to_ledger",
+    "schedule": "* * * * *",  # so that a verdict is overdue hours later
     "alert": {"sinks": [{"kind": "webhook", "connection": "not_given"}]},
 }
 

@@ -78,6 +78,7 @@ def run_contract(
     books: LiveBooks, artifacts: Path, spark: Mapping[str, str], *arguments: str, **environment: str
 ) -> tuple[int, str, str]:
     """`tallystick run` as a process of its own. spark: where it finds its Spark."""
+    artifacts.mkdir(parents=True, exist_ok=True)
     errors = artifacts / f"{uuid.uuid4().hex}.stderr"
     child = spawn_piped(
         [sys.executable, "-m", "tallystick", "run", str(books.contract_file), *arguments],
