@@ -142,7 +142,7 @@ test-dags: setup ## Test the DAGs in Airflow, without a scheduler
 	$(PYTEST) -n 2 --dist loadfile tests/dags
 
 test-pages: object-store-setup ## Test the pages against a real store, with Airflow's own authentication
-	$(PYTEST) tests/pages
+	$(PYTEST) -n 2 --dist loadfile tests/pages
 
 test-stack: browser-setup mariadb-setup object-store-setup postgres-setup registry-setup ## Test the product on real servers, in three processes with a stack each: the longest first, one Airflow at a time
 	$(ON_SERVERS) -m "not lab"
