@@ -614,8 +614,9 @@ def _may_be_older(row: Entry, deadlines: Deadlines) -> bool:
 
 
 def _event_of_other_money(case: MatchGroup, row: Entry) -> Entry | None:
-    """Return the event that an earlier cut paired, if its money differs from the row that was written anew or replaced
-    its own. None where they are equal, where one cannot be read, and where not one event has one row.
+    """Return the event of the key below this cut, if its money differs from the row's: of one that was written anew or
+    replaced its own, or of one that waited while the log was cut back and written anew there. None where they are
+    equal, where one cannot be read, and where not one event has one row.
     """
     if row.side is not ItemSide.LEDGER or case.parts is not None:
         return None
