@@ -196,8 +196,13 @@ def delete_folder(folder: Place) -> None:
 def send(path: Path, place: ObjectPlace) -> None:
     """Send a file of this machine to its place in the store. Raises ArtifactsUnreachable.
 
-    By one call for all of it: a stream that is dropped completes its object, and Ctrl-C between two would leave half.
+    In a thread, which Ctrl-C does not reach: a stream that is dropped completes its object, which would be half a file.
     """
+    with ThreadPoolExecutor(1) as aside:
+        aside.submit(_send, path, place).result()
+
+
+def _send(path: Path, place: ObjectPlace) -> None:
     import pyarrow as pa
 
     kind = mimetypes.guess_type(place.name)[0] or "application/octet-stream"
@@ -214,7 +219,7 @@ def send_folder(folder: Path, place: ObjectPlace, *, last: str) -> None:
     """
     with ThreadPoolExecutor(_AT_ONCE) as beside:
         others = (name for name in names_below(folder) if name != last)
-        for _ in beside.map(lambda name: send(folder / name, place / name), others):
+        for _ in beside.map(lambda name: _send(folder / name, place / name), others):
             pass
     send(folder / last, place / last)
 

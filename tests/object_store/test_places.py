@@ -114,22 +114,21 @@ def test_a_process_that_is_killed_while_it_sends_leaves_what_was(
 def test_an_interrupt_while_a_file_is_sent_leaves_no_half(
     place: ObjectPlace, settings: dict[str, str], tmp_path: Path
 ) -> None:
-    """A stream that is dropped completes its object; so all of it must be handed over by one call."""
+    """A stream that is dropped completes its object, with what it was given by then."""
     large = tmp_path / "large"
     large.write_bytes(bytes(80 << 20))
-    for _ in range(3):
-        sending = subprocess.Popen(
-            [sys.executable, "-c", SENDS, str(large)],
-            env={**os.environ, **settings},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        assert sending.stdout is not None
-        assert sending.stdout.readline() == b"sending\n"
-        sending.send_signal(signal.SIGINT)
-        _, told = sending.communicate(timeout=120)
-        assert sending.returncode != 0 and b"KeyboardInterrupt" in told
-        assert names_below(place) == [] or len(read_bytes(place / "large")) == large.stat().st_size
+    sending = subprocess.Popen(
+        [sys.executable, "-c", SENDS, str(large)],
+        env={**os.environ, **settings},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert sending.stdout is not None
+    assert sending.stdout.readline() == b"sending\n"
+    sending.send_signal(signal.SIGINT)
+    _, told = sending.communicate(timeout=120)
+    assert sending.returncode != 0 and b"KeyboardInterrupt" in told
+    assert names_below(place) == [] or len(read_bytes(place / "large")) == large.stat().st_size
 
 
 SENDS = """
@@ -141,6 +140,59 @@ artifacts.names_below(place)
 print("sending", flush=True)
 artifacts.send(artifacts.Path(sys.argv[1]), place / "large")
 """
+
+
+def test_an_interrupt_at_each_line_of_sending_leaves_no_half(
+    place: ObjectPlace, settings: dict[str, str], tmp_path: Path
+) -> None:
+    small = tmp_path / "small"
+    small.write_bytes(b"all of it")
+    sent = subprocess.run(
+        [sys.executable, "-c", SENDS_INTERRUPTED, str(small)],
+        env={**os.environ, **settings},
+        stdout=subprocess.PIPE,
+        timeout=120,
+        check=True,
+    )
+    lines = int(sent.stdout)
+    assert lines > 8
+    there = names_below(place)
+    assert f"{lines + 1}" in there
+    assert {read_bytes(place / name) for name in there} == {small.read_bytes()}
+
+
+SENDS_INTERRUPTED = """
+import itertools, os, signal, sys, threading
+from tallystick.host import artifacts
+
+def interrupting_at(number):
+    lines = itertools.count(1)
+
+    def trace(frame, event, _):
+        if frame.f_code.co_filename != artifacts.__file__:
+            return None
+        if event == "line" and next(lines) == number:
+            os.kill(os.getpid(), signal.SIGINT)
+        return trace
+
+    return trace
+
+place = artifacts.artifacts_place()
+artifacts.names_below(place)
+for number in itertools.count(1):
+    interrupting = interrupting_at(number)
+    threading.settrace(interrupting)
+    try:
+        sys.settrace(interrupting)
+        artifacts.send(artifacts.Path(sys.argv[1]), place / f"{number}")
+        break
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(None)
+print(number - 1)
+"""
+"""Sends a file once for each line of ours that this takes, interrupted there, and once more; prints how many lines."""
 
 
 def test_folders_are_listed_and_deleted_and_one_that_is_not_there_is_empty(place: ObjectPlace) -> None:
