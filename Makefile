@@ -139,7 +139,7 @@ test-spark: setup ## Test the Spark apps on literal rows, in two processes with 
 	$(PYTEST) -n 2 --dist loadfile tests/spark
 
 test-dags: setup ## Test the DAGs in Airflow, without a scheduler
-	$(PYTEST) -n 2 --dist loadfile tests/dags
+	$(PYTEST) -n 2 --dist worksteal tests/dags
 
 test-pages: object-store-setup ## Test the pages against a real store, with Airflow's own authentication
 	$(PYTEST) -n 2 --dist loadfile tests/pages

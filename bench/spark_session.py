@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from lab.servers.class_archives import archive_options
 from lab.servers.process import REPOSITORY
-from tallystick.spark.spark_job import WORKER_DAEMON
+from tallystick.spark.spark_job import PYTHON_SETTINGS
 
 JARS = REPOSITORY / ".jars" / "spark"
 SETTINGS = {
@@ -24,7 +24,7 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.session.timeZone": "UTC",
-    **WORKER_DAEMON,
+    **PYTHON_SETTINGS,
 }
 """Two cores and few shuffle partitions: what suits this machine is given to all of them alike."""
 

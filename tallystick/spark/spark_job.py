@@ -30,8 +30,13 @@ _CAPITAL = re.compile(r"[A-Z]")
 REMOTE_VARIABLE, TOKEN_VARIABLE = "SPARK_REMOTE", "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 """Spark's own variables: where a Spark Connect server is, and the token that it asks for."""
 
-WORKER_DAEMON = {"spark.python.daemon.module": "tallystick_spark.python_daemon"}
-"""The setting by which a session's Python workers are forked by ours; Spark reads it before its first Python task."""
+PYTHON_SETTINGS = {
+    "spark.python.daemon.module": "tallystick_spark.python_daemon",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+}
+"""Settings of a session's Python: its workers are forked by our daemon, which Spark reads before its first Python task,
+and no operator on columns notes which line called it: that took more than half of an operator's time.
+"""
 
 JAVA_OPTIONS = (
     "-XX:Tier4InvocationThreshold=200000 -XX:Tier4MinInvocationThreshold=24000 "
@@ -105,7 +110,7 @@ def lasting_settings(environment: Mapping[str, str]) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.driver.memory": "2g",
         "spark.sql.session.timeZone": "UTC",
-        **WORKER_DAEMON,
+        **PYTHON_SETTINGS,
         **_own_settings(environment),
     }
 

@@ -6,6 +6,7 @@ import logging
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from airflow.sdk.configuration import conf
@@ -42,38 +43,18 @@ def imported_when_a_task_runs(source: str) -> set[str]:
     }
 
 
-def after_warm_up(words: str) -> str:
-    """The output of a fresh interpreter that has warmed up."""
-    code = f"from tallystick_airflow import plugin, warm_imports\nwarm_imports.warm_up()\n{words}"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
-    return done.stdout.strip().splitlines()[-1]
-
-
-def test_a_task_of_a_window_finds_every_module_that_it_imports() -> None:
-    needed = set().union(*(imported_when_a_task_runs((PLUGIN / file).read_text()) for file in RUN_IN_A_WINDOW))
-    assert len(needed) > 10
-    loaded = set(json.loads(after_warm_up("import json, sys; print(json.dumps(sorted(sys.modules)))")))
-    assert needed - FOR_LINEAGE_ALONE - loaded == set()
-
-
-def test_modules_that_a_function_imports_are_told_from_those_of_the_file() -> None:
-    assert imported_when_a_task_runs("from a import b\ndef f():\n    if f:\n        from c.d import e\n") == {"c.d"}
-
-
-def test_nothing_that_a_fork_would_break_is_there() -> None:
-    """No thread of Python's, gRPC's or OpenBLAS's, which have no names of their own; jemalloc's may be forked."""
-    told = after_warm_up(
-        "import os, threading\n"
+@pytest.fixture(scope="module")
+def warmed() -> dict[str, Any]:
+    """What a fresh interpreter tells once it has warmed up: its modules, its threads, and how a child of it ended."""
+    code = (
+        "import json, os, sys, threading\n"
+        "from tallystick_airflow import plugin, warm_imports\n"
+        "warm_imports.warm_up()\n"
+        "modules = sorted(sys.modules)\n"
         "names = [open(f'/proc/self/task/{one}/comm').read().strip() for one in os.listdir('/proc/self/task')]\n"
         "names.remove(open('/proc/self/comm').read().strip())\n"
-        "print(threading.active_count(), *sorted(set(names) - {'jemalloc_bg_thd'}))"
-    )
-    assert told == "1"
-
-
-def test_a_child_uses_what_was_imported_before_it_was_forked() -> None:
-    told = after_warm_up(
-        "import os, grpc, numpy, pandas, pyarrow.compute\n"
+        "threads = threading.active_count()\n"
+        "import grpc, numpy, pandas, pyarrow.compute\n"
         "child = os.fork()\n"
         "if not child:\n"
         "    grpc.insecure_channel('localhost:9').close()\n"
@@ -81,9 +62,31 @@ def test_a_child_uses_what_was_imported_before_it_was_forked() -> None:
         "    table = pandas.DataFrame({'a': [1, 1, 2]}).groupby('a').size().to_dict()\n"
         "    product = float((numpy.ones((200, 200)) @ numpy.ones((200, 200)))[0, 0])\n"
         "    os._exit(0 if (summed, table, product) == (499_999_500_000, {1: 2, 2: 1}, 200.0) else 1)\n"
-        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))"
+        "ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])\n"
+        "print(json.dumps({'modules': modules, 'threads': threads, 'others': names, 'child': ended}))"
     )
-    assert told == "0"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    told: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return told
+
+
+def test_a_task_of_a_window_finds_every_module_that_it_imports(warmed: dict[str, Any]) -> None:
+    needed = set().union(*(imported_when_a_task_runs((PLUGIN / file).read_text()) for file in RUN_IN_A_WINDOW))
+    assert len(needed) > 10
+    assert needed - FOR_LINEAGE_ALONE - set(warmed["modules"]) == set()
+
+
+def test_modules_that_a_function_imports_are_told_from_those_of_the_file() -> None:
+    assert imported_when_a_task_runs("from a import b\ndef f():\n    if f:\n        from c.d import e\n") == {"c.d"}
+
+
+def test_nothing_that_a_fork_would_break_is_there(warmed: dict[str, Any]) -> None:
+    """No thread of Python's, gRPC's or OpenBLAS's, which have no names of their own; jemalloc's may be forked."""
+    assert (warmed["threads"], set(warmed["others"]) - {"jemalloc_bg_thd"}) == (1, set())
+
+
+def test_a_child_uses_what_was_imported_before_it_was_forked(warmed: dict[str, Any]) -> None:
+    assert warmed["child"] == 0
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lab.servers.airflow_environment import SMALL_SPARK
-from tallystick.spark.spark_job import WORKER_DAEMON
+from tallystick.spark.spark_job import PYTHON_SETTINGS
 
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
@@ -32,7 +32,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.local.dir", str(folder))
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        .config(map=WORKER_DAEMON)
+        .config(map=PYTHON_SETTINGS)
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")

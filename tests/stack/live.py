@@ -18,7 +18,7 @@ from lab.servers.postgres import STORE_OWNER, STORE_ROLE
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import LabStack
 from lab.servers.warm_python import spawn_piped
-from tallystick.spark.spark_job import WORKER_DAEMON
+from tallystick.spark.spark_job import PYTHON_SETTINGS
 from tallystick.spark.spark_server import start_server, stop_server
 from tallystick.store.engine import open_store
 from tests.stack.live_books import LiveBooks, environment_of, open_live_books
@@ -31,7 +31,7 @@ SPARK_SETTINGS = {
     "spark.driver.memory": "1g",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    **WORKER_DAEMON,
+    **PYTHON_SETTINGS,
 }
 """For small data in a test; the app itself leaves these to whoever submits it."""
 

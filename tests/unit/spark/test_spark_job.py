@@ -12,7 +12,15 @@ from typing import Any
 
 import pytest
 
-from tallystick.spark.spark_job import JAVA_OPTIONS, SparkAppFailed, SparkNotReady, last_words, run_job, submit_argv
+from tallystick.spark.spark_job import (
+    JAVA_OPTIONS,
+    PYTHON_SETTINGS,
+    SparkAppFailed,
+    SparkNotReady,
+    last_words,
+    run_job,
+    submit_argv,
+)
 
 CONTRACT = Path("billing.yaml")
 OTHER = Path("dags/contracts/billing_payouts.yaml")
@@ -249,6 +257,7 @@ def test_own_settings_go_before_ours(jars: Path) -> None:
     assert "spark.driver.memory=2g" not in argv
     assert "spark.x=1" in argv
     assert f"spark.driver.defaultJavaOptions={JAVA_OPTIONS}" in argv
+    assert {f"{name}={value}" for name, value in PYTHON_SETTINGS.items()} <= set(argv)
 
 
 def test_own_java_options_stand_in_place_of_ours(jars: Path) -> None:
