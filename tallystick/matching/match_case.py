@@ -36,6 +36,9 @@ class RecordLocation(StrEnum):
 BEYOND_THE_CUT = frozenset({RecordLocation.PENDING, RecordLocation.OPEN})
 _NOWHERE: frozenset[RecordLocation] = frozenset()
 
+TAKES_BACK = "takes_back"
+"""In the detail of an event that a look-up found: the item that it says it takes back, as a repair does."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupHit:

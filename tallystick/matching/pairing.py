@@ -35,6 +35,7 @@ from tallystick.contract.compare import NO_COLUMNS, ComparedColumns
 from tallystick.contract.equality import compared
 from tallystick.matching.match_case import (
     BEYOND_THE_CUT,
+    TAKES_BACK,
     Deadlines,
     Entry,
     MatchGroup,
@@ -581,7 +582,11 @@ def judge_absence(case: MatchGroup, copy: Entry, absent: MatchStatus, deadlines:
         fate, code = MatchStatus.PAIRED_BEFORE, ReasonCode.PAIRED_BEFORE
     elif due > deadlines.now_utc:
         fate, code = MatchStatus.WAITING, ReasonCode.WITHIN_GRACE
-    elif RecordLocation.EARLIER_SLICE in places and (other := _event_of_other_money(case, copy)):
+    elif (
+        RecordLocation.EARLIER_SLICE in places
+        and not is_of_a_row_beyond_the_cut(case, copy)
+        and (other := _event_of_other_money(case, copy))
+    ):
         fate, code = MatchStatus.UNEQUAL, ReasonCode.FIELDS_DIFFER  # at an offset that was read as another record
     elif there is ItemSide.TOPIC and is_held_back and places <= {RecordLocation.ABORTED}:
         fate, code = MatchStatus.UNSETTLED, ReasonCode.SIDE_HELD_BACK
@@ -616,14 +621,15 @@ def _may_be_older(row: Entry, deadlines: Deadlines) -> bool:
 def _event_of_other_money(case: MatchGroup, row: Entry) -> Entry | None:
     """Return the event of the key below this cut, if its money differs from the row's: of one that was written anew or
     replaced its own, or of one that waited while the log was cut back and written anew there. None where they are
-    equal, where one cannot be read, and where not one event has one row.
+    equal, where one cannot be read, and where not one event has one row. A repair that takes an event back is none.
     """
     if row.side is not ItemSide.LEDGER or case.parts is not None:
         return None
-    events = [
+    read = [
         seen for seen in case.lookup_hits if seen.side is ItemSide.TOPIC and seen.place is RecordLocation.EARLIER_SLICE
     ]
-    if any("amount_minor" not in seen.detail for seen in events):
+    events = [seen for seen in read if TAKES_BACK not in seen.detail]
+    if not events or any("amount_minor" not in seen.detail for seen in events):
         return None
     said = [(int(seen.detail["amount_minor"]), str(seen.detail["currency"])) for seen in events]
     own = compared(row.amount_minor, row.currency, ignore_case=True)

@@ -11,7 +11,7 @@ from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_log.log_walk import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.kafka_log.search import Wanted
-from tallystick.matching.match_case import LookupHit, MatchGroup, RecordLocation
+from tallystick.matching.match_case import TAKES_BACK, LookupHit, MatchGroup, RecordLocation
 from tallystick.matching.pairing import origin_side
 from tallystick.matching.scan_result import SliceScan, input_row_id, ledger_item_id, topic_item_id, topic_place
 from tallystick.model.cut import Cut, PartitionSnapshot, TopicSlice
@@ -159,7 +159,9 @@ def locate_record(
         place = RecordLocation.SLICE
     else:
         place = RecordLocation.PENDING
-    money = {} if record.amount_minor is None else {"amount_minor": record.amount_minor, "currency": record.currency}
+    said = {} if record.amount_minor is None else {"amount_minor": record.amount_minor, "currency": record.currency}
+    if record.reverses:
+        said[TAKES_BACK] = record.reverses
     return LookupHit(
         side=ItemSide.TOPIC,
         place=place,
@@ -168,7 +170,7 @@ def locate_record(
             "outcome": str(record.outcome),
             "producer_id": record.producer_id,
             "producer_epoch": record.producer_epoch,
-            **(money if place is RecordLocation.EARLIER_SLICE else {}),
+            **(said if place is RecordLocation.EARLIER_SLICE else {}),
         },
     )
 

@@ -773,6 +773,20 @@ def test_a_row_that_waited_is_held_against_the_only_event_of_its_key_wherever_th
             assert {one.fate for one in residues(waited(row(9)), hits=alike, **about)} != {Fate.UNEQUAL}
         early = waited(row(9), due_utc=NOON + 2 * HOUR)
         assert [one.fate for one in residues(early, hits=other, **about)] == [Fate.WAITING]
+        corrected = (*other, seen(LEDGER, PLACE.PENDING, 9))  # it says something else by now
+        assert {one.fate for one in residues(waited(row(9)), hits=corrected, **about)} != {Fate.UNEQUAL}
+        read_anew = replace(waited(row(9)), is_new_version=True)
+        assert [one.fate for one in residues(read_anew, hits=corrected, **about)] == [Fate.UNEQUAL]
+
+
+def test_an_event_that_takes_another_one_back_is_not_the_one_that_a_row_is_of() -> None:
+    reversal = on_topic(PLACE.EARLIER_SLICE, amount_minor=-1000, currency="EUR", takes_back="topic:billing.payouts:0:7")
+    for one in (row(9), waited(row(9))):
+        assert {found.fate for found in residues(one, hits=reversal)} != {Fate.UNEQUAL}
+        both = (*reversal, seen(IN_TOPIC, PLACE.EARLIER_SLICE, 7, amount_minor=7, currency="EUR"))
+        (found,) = residues(one, hits=both)
+        assert found.partner is not None
+        assert (found.fate, found.partner.item_id) == (Fate.UNEQUAL, "topic:billing.payouts:0:7")
 
 
 def test_an_event_that_pairs_with_a_row_that_was_written_anew_beyond_the_cut_waits_for_what_it_says_by_then() -> None:

@@ -72,6 +72,12 @@ def test_of_an_event_that_an_earlier_cut_read_the_money_is_told_and_of_another_i
         assert not {"amount_minor", "currency"} & locate_record(one, CUT, BASELINE).detail.keys()
 
 
+def test_of_an_event_that_says_it_takes_one_back_that_is_told() -> None:
+    assert "takes_back" not in locate_record(record(5), CUT, BASELINE).detail
+    reversal = replace(record(5), amount_minor=-7, currency="JPY", reverses="topic:billing.payouts:0:4")
+    assert locate_record(reversal, CUT, BASELINE).detail["takes_back"] == "topic:billing.payouts:0:4"
+
+
 def test_what_the_log_shows_already_is_not_added_again() -> None:
     found = [seen(IN_TOPIC, RecordLocation.SLICE, 12, by="the log")]
     add_unseen(found, [seen(IN_TOPIC, RecordLocation.PENDING, 12), seen(IN_TOPIC, RecordLocation.PENDING, 25)])
