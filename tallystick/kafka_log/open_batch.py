@@ -185,7 +185,7 @@ def _by_hand(batch: DecidedBatch, raw: bytes) -> Sequence[PlainRecord]:
         for _ in range(count):
             end = bytes_left.varint() + bytes_left.position
             bytes_left.position += 1  # its attributes: none is in use
-            timestamp = base_timestamp + bytes_left.varint()
+            timestamp = _in_64_bits(base_timestamp + bytes_left.varint())
             offset = batch.header.base_offset + bytes_left.varint()
             key, value = bytes_left.sized(), bytes_left.sized()
             headers = [(bytes_left.sized(), bytes_left.sized()) for _ in range(bytes_left.varint())]
@@ -204,6 +204,11 @@ def _by_hand(batch: DecidedBatch, raw: bytes) -> Sequence[PlainRecord]:
     except IndexError:
         raise _no_records() from None
     return records
+
+
+def _in_64_bits(number: int) -> int:
+    """Return a sum as a signed integer of 64 bits holds it, which runs over without a word: Java's long."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 class _Bytes:

@@ -66,6 +66,23 @@ def reread_in_every_way(books: LiveBooks, run: StoredRun, monkeypatch: pytest.Mo
             reconcile_app.reread_cut(books.store, books.contract, books.connections, run.cut, run.result)
 
 
+def test_a_record_of_a_time_that_spark_cannot_hold_is_judged_and_so_are_those_behind_it(new_books: NewBooks) -> None:
+    """Kafka's client in Spark reads again up to that record."""
+    with new_books(direction="topic_to_ledger") as books:
+        books.configure_topic("payment", **{"message.timestamp.after.max.ms": str(2**63 - 1)})
+        books.take_cut()
+        books.both(payment("a"))
+        _send_at(books, payment("far time").value, NANOSECONDS)
+        books.both(payment("b"))
+        books.post(payment("far time"), payment("phantom"))
+        run = books.next_run()
+        assert [(one.break_class, one.match_key) for one in run.result.breaks] == [
+            (BreakClass.PHANTOM_IN_LEDGER, payment("phantom").event_id)
+        ]
+        assert (doubts(run), run.result.figures.matched_rows) == ([], 3)
+        assert [one.notice for one in run.result.notices] == [Notice.TIMESTAMP_SKEW]
+
+
 def test_no_record_stops_the_books_or_passes_for_another(
     new_books: NewBooks, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

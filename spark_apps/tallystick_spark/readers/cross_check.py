@@ -33,6 +33,7 @@ CLIENT_FETCH_BYTES = 1 << 20
 """The client's default limit of a fetch from one partition, which one poll unpacks."""
 CLIENT_BYTES_MAX = 128 << 20
 """Limit of unpacked bytes. Above it the client opens one packed batch at a time: it holds all that a poll brings."""
+_CLIENT_TIME_MS_MAX = (2**63 - 1) // 1000
 _CONSUMER = {"kafka.max.poll.records": "10000", "kafka.max.partition.fetch.bytes": str(CLIENT_FETCH_BYTES)}
 _ONE_BATCH_A_POLL = _CONSUMER | {"kafka.max.partition.fetch.bytes": "1"}
 """A broker answers with one whole batch all the same (KIP-74), and a poll takes one answer of a partition."""
@@ -98,7 +99,9 @@ class Looked:
 
 
 def look_at(fetch: Fetch, inside: OffsetRange) -> Looked | None:
-    """Walk a range; None where a batch of it is not read. Raises OffsetNotInLog."""
+    """Walk a range up to a record that the client cannot take; None where a batch of it is not read, or nothing is
+    left. Raises OffsetNotInLog.
+    """
     answers: list[FetchedLog] = []
 
     def remembered(topic_partition: TopicPartition, offset: int, read_committed: bool) -> FetchedLog:
@@ -108,7 +111,7 @@ def look_at(fetch: Fetch, inside: OffsetRange) -> Looked | None:
     seen, unpacked_bytes, data_end = NOTHING_SEEN, 0, inside.kafka_offset_start
     try:
         for batch, of_batch in seen_by_us(remembered, inside):
-            if unpacked_bytes > CLIENT_BYTES_MAX:
+            if unpacked_bytes > CLIENT_BYTES_MAX or _is_beyond_spark(batch):
                 inside = replace(inside, kafka_offset_end=data_end)
                 break
             seen, unpacked_bytes = seen.plus(of_batch), unpacked_bytes + _unpacked_bytes(batch)
@@ -120,6 +123,8 @@ def look_at(fetch: Fetch, inside: OffsetRange) -> Looked | None:
             unpacked_bytes += _unpacked_bytes(batch)
         except UnreadableBatch:
             unpacked_bytes += CLIENT_BYTES_MAX + 1
+    if not len(inside):
+        return None
     data = replace(inside, kafka_offset_end=data_end)
     return Looked(offsets=inside, data=data, seen=seen, unpacked_bytes=unpacked_bytes)
 
@@ -137,6 +142,14 @@ def _behind(fetch: Fetch, inside: OffsetRange, last: FetchedLog) -> list[Decided
     ]
     reach = accumulate((len(batch.raw) for batch in behind), initial=0)
     return [batch for batch, before in zip(behind, reach, strict=False) if before <= CLIENT_FETCH_BYTES]
+
+
+def _is_beyond_spark(batch: DecidedBatch) -> bool:
+    """Return whether a record's time in microseconds has more than 64 bits: Spark's source ends its task at one.
+
+    Raises UnreadableBatch.
+    """
+    return any(abs(record.timestamp) > _CLIENT_TIME_MS_MAX for record in readable_records(batch))
 
 
 def _unpacked_bytes(batch: DecidedBatch) -> int:

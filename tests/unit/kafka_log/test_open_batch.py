@@ -41,6 +41,17 @@ def test_a_header_whose_name_is_no_text_is_left_out_in_any_codec(codec: int) -> 
     assert (record.value, list(record.headers)) == (b"value", [("name", b"2")])
 
 
+def test_a_timestamp_runs_over_as_a_long_does_whoever_reads_its_batch() -> None:
+    now_ms = 1_795_000_000_000
+    base_ms = -(1 << 63)
+    for name in (b"name", b"caf\xe9"):  # the library reads the first, and we read the second by hand
+        header = varint(1) + varint(len(name)) + name + varint(0)
+        body = b"\0" + varint(now_ms - base_ms - (1 << 64)) + varint(0) + varint(-1) + varint(1) + b"v" + header
+        raw = packed_batch(0, [varint(len(body)) + body], count=1, timestamp_ms=base_ms)
+        (record,) = open_batch(decided(raw, records=1))
+        assert (record.value, record.timestamp) == (b"v", now_ms), name
+
+
 def with_attributes(attributes: int, value: bytes, *, offset: int = 1) -> bytes:
     """A record of it, as `record_bytes` makes one; a broker asks nothing of that byte."""
     plain = record_bytes(offset, value)
