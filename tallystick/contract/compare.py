@@ -29,7 +29,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from tallystick.contract.equality import NUMBER, TEXT_LENGTH_MAX, Compared
-from tallystick.contract.field_types import ColumnName, ComparedField, ContractPart, Duration, Name, Place
+from tallystick.contract.field_types import ColumnName, ComparedField, ContractPart, Duration, Name, Place, RecordPart
 
 Kind = Literal["text", "number", "time"]
 
@@ -73,8 +73,8 @@ class CompareRule(ContractPart):
     within: Duration | None = None
     """Times may lie so far apart: 500ms, 2s, 5m, 1h or 1d."""
     event: ComparedField | None = None
-    """The payload's key or path, where it is not the column's name; or {header: name}, {record: key} or
-    {record: timestamp}."""
+    """The payload's key or path, where it is not the column's name; or {header: name}, {record: key} or, of a time,
+    {record: timestamp}. A key or header that is no UTF-8 is compared by its SHA-256."""
     column: ColumnName | None = None
     """The ledger's column, where it is not the name."""
     shown: bool = True
@@ -84,6 +84,8 @@ class CompareRule(ContractPart):
     def _by_one_rule(self) -> Self:
         if sum(one is not None for one in (self.exact, self.abs, self.rel, self.within)) != 1:
             raise ValueError("expected exactly one of exact, abs, rel and within")
+        if isinstance(self.event, RecordPart) and self.event.record == "timestamp" and self.kind != "time":
+            raise ValueError("expected exact: time or within, since a record's timestamp is a time")
         return self
 
     @property

@@ -9,6 +9,7 @@ from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import Protocol
 
 import msgspec
@@ -42,13 +43,15 @@ class PlacedRecord(Protocol):
     def timestamp(self) -> int: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Placed:
     """A contract's fields as paths into such objects, and what is put into them."""
 
     fields: EventFields
     headers: frozenset[str]
+    compared_headers: frozenset[str]
     reads_key: bool
+    compares_key: bool
     reads_timestamp: bool
     reads_value: bool
 
@@ -61,13 +64,16 @@ class Placed:
             return None
         members = []
         if self.reads_key:
-            members.append(b'"key":%b' % _text(record.key))
+            members.append(b'"key":%b' % _text(record.key, is_compared=self.compares_key))
         if self.reads_timestamp:
             members.append(b'"timestamp":%b' % _moment(record.timestamp))
         if self.headers:
             said = {name: text for name, text in record.headers if name in self.headers}
-            inside = b",".join(b"%b:%b" % (_as_json(name), _text(text)) for name, text in said.items())
-            members.append(b'"header":{%b}' % inside)
+            inside = (
+                b"%b:%b" % (_as_json(name), _text(text, is_compared=name in self.compared_headers))
+                for name, text in said.items()
+            )
+            members.append(b'"header":{%b}' % b",".join(inside))
         if self.reads_value:
             members.append(b'"value":%b' % bytes(_one_json(opened(record.value).removeprefix(BOM_UTF8))))
         return b"{%b}" % b",".join(members)
@@ -80,10 +86,13 @@ def placed_of(fields: EventFields) -> Placed | None:
     stated = ((name, getattr(fields, name)) for name in _FIELDS)
     moved = {name: _path(one) for name, one in stated if isinstance(one, str | Place)}
     records = {one.record for one in fields.places if not isinstance(one, HeaderPlace)}
+    compared = fields.compared.places
     return Placed(
         fields=fields.model_copy(update=moved).comparing(fields.compared.moved(_path)),
         headers=frozenset(one.header for one in fields.places if isinstance(one, HeaderPlace)),
+        compared_headers=frozenset(one.header for one in compared if isinstance(one, HeaderPlace)),
         reads_key="key" in records,
+        compares_key=any(one.record == "key" for one in compared if not isinstance(one, HeaderPlace)),
         reads_timestamp="timestamp" in records,
         reads_value=bool(fields.paths or fields.compared.paths),
     )
@@ -106,9 +115,11 @@ def _moment(timestamp_ms: int) -> bytes:
         return _as_json(str(timestamp_ms))
 
 
-def _text(written: bytes | None) -> bytes:
-    """Return bytes as a JSON string; null where they are no text, which is then missing."""
-    try:
-        return b"null" if written is None else _as_json(written.decode())
-    except UnicodeDecodeError:
+def _text(written: bytes | None, *, is_compared: bool) -> bytes:
+    """Return bytes as a JSON string. Where they are no text a field is missing, and their digest is compared."""
+    if written is None:
         return b"null"
+    try:
+        return _as_json(written.decode())
+    except UnicodeDecodeError:
+        return _as_json(f"SHA-256 {sha256(written).hexdigest()} of {len(written)} bytes") if is_compared else b"null"

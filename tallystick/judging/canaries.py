@@ -14,8 +14,10 @@ from decimal import Decimal
 from typing import Any
 
 from tallystick.anomalies.registry import RULES, AnomalyRule
+from tallystick.contract.compare import ComparedColumns
 from tallystick.contract.contract import Contract
 from tallystick.contract.field_path import document_of
+from tallystick.contract.field_types import Place
 from tallystick.formats.placed_payload import placed_of
 from tallystick.judging.canary_cases import NO_KEY, missed_cases, planted_key
 from tallystick.judging.canary_evidence import calm_evidence, with_plant
@@ -122,10 +124,15 @@ _COMPARED = {"text": "canary", "number": "1", "time": "2026-01-01T00:00:00Z"}
 """What a plant says in a column that is compared besides its money, by kind."""
 
 
+def _said_in(compared: ComparedColumns) -> dict[str | Place, str]:
+    """Return what a plant says where each column stands: one text, where several columns read the same."""
+    return {field: _COMPARED[rule.kind] for field, rule in zip(compared.fields, compared.rules, strict=True)}
+
+
 def _compared_text(contract: Contract, *, says_nothing: bool) -> str:
     compared = contract.event.compared
-    values = [None if says_nothing else _COMPARED[rule.kind] for rule in compared.rules]
-    return compared.text_of(values) if compared else ""
+    said = _said_in(compared)
+    return compared.text_of([None if says_nothing else said[field] for field in compared.fields]) if compared else ""
 
 
 def canary_events(contract: Contract) -> tuple[CanaryEvent, ...]:
@@ -252,10 +259,7 @@ def _value(
         (fields.leg, leg),
         (fields.amount_minor, _as_written(amount_minor, currency) if is_major else amount_minor),
         (fields.currency, currency),
-        *(
-            (path, _COMPARED[rule.kind])
-            for path, rule in zip(fields.compared.paths, fields.compared.rules, strict=True)
-        ),
+        *_said_in(fields.compared).items(),
     )
     return json.dumps(document_of({path: value for path, value in said if isinstance(path, str)})).encode()
 

@@ -66,6 +66,7 @@ def reread_in_every_way(books: LiveBooks, run: StoredRun, monkeypatch: pytest.Mo
             reconcile_app.reread_cut(books.store, books.contract, books.connections, run.cut, run.result)
 
 
+@pytest.mark.usefixtures("spark")
 def test_a_record_of_a_time_that_spark_cannot_hold_is_judged_and_so_are_those_behind_it(new_books: NewBooks) -> None:
     """Kafka's client in Spark reads again up to that record."""
     with new_books(direction="topic_to_ledger") as books:

@@ -221,6 +221,14 @@ def test_money_is_no_column_and_must_be_the_same_in_any_case() -> None:
         ({"compare": {"at": {"within": "1s", "event": {"record": "offset"}}}}, "Input should be 'key' or 'timestamp'"),
         ({"event": {"match_key": {"record": "timestamp"}}}, "Input should be 'key'"),
         (
+            {"compare": {"at": {"abs": 1000, "event": {"record": "timestamp"}}}},
+            "expected exact: time or within, since a record's timestamp is a time",
+        ),
+        (
+            {"compare": {"at": {"exact": "text", "event": {"record": "timestamp"}}}},
+            "expected exact: time or within, since a record's timestamp is a time",
+        ),
+        (
             {
                 "compare": {"fee": "exact"},
                 "compensation": {

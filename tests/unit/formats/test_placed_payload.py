@@ -170,6 +170,23 @@ def test_what_is_compared_may_be_the_records_timestamp_its_key_or_a_header(times
     assert (silent.problem, json.loads(silent.compared_text)["made_by"]) == ("", None)
 
 
+def test_a_key_or_header_that_is_no_text_is_compared_by_its_digest_and_equals_no_other_and_not_nothing() -> None:
+    columns = compared_columns(_BESIDE)
+    decoder = EventDecoder(EventFields().comparing(columns))
+    event = b'{"event_id": "e", "payment_id": "p", "leg": "payout", "amount_minor": 5, "currency": "EUR"}'
+
+    def said(written: bytes | None) -> str:
+        reading = decoder.read_record(Told(written, event, [("a.b", written)]))
+        assert (reading.problem, reading.match_key) == ("", "e")
+        return reading.compared_text
+
+    binary, other, nothing = said(b"\x00\xff\x01"), said(b"\x80\xaa"), said(None)
+    assert json.loads(binary)["record_key"].endswith(" of 3 bytes")
+    for here, there in ((binary, other), (binary, nothing)):
+        assert [one.column for one in columns.differing(here, there)] == ["made_by", "record_key"]
+    assert columns.differing(binary, said(b"\x00\xff\x01")) == ()
+
+
 def test_a_contract_whose_fields_all_stand_in_the_value_reads_the_value_as_it_is() -> None:
     assert placed_of(EventFields()) is None
     decoder = EventDecoder(EventFields())

@@ -11,6 +11,7 @@ import pytest
 from tallystick.anomalies.registry import RULES, AnomalyRule
 from tallystick.contract.contract import Contract
 from tallystick.judging.canaries import canary_events, canary_rows, missed_canaries
+from tallystick.kafka_log.event_decoder import EventDecoder
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.scan_result import CANARY, CANARY_PARTITION
 from tallystick.model.cut import FileChange, LedgerFile
@@ -27,6 +28,7 @@ from tests.unit.builders import (
     ledger_slice_of,
     offsets,
 )
+from tests.unit.event_payloads import SAID, as_said
 from tests.unit.judging.canary_scans import all_copies, good_scan, missed
 
 LEGS = {"payout": TOPIC, "fee": "billing.fees"}
@@ -163,6 +165,16 @@ def test_rows_are_planted_with_the_keys_of_the_events_and_one_without_any() -> N
         ("tallystick-canary-8", "tallystick-canary-torn", "tallystick-canary-torn", "fee", 100, "EUR"),
         ("tallystick-canary-9", "tallystick-canary-equal-payout", "tallystick-canary-whole", "payout", 100, "EUR"),
     ]
+
+
+@pytest.mark.parametrize("event", [{"record": "key"}, {"header": "note"}, "note"], ids=str)
+@pytest.mark.parametrize("second", [{"abs": 1}, {"exact": "number"}, {"within": "1s"}], ids=str)
+def test_columns_that_read_one_place_by_several_rules_plant_one_text(event: Any, second: dict[str, Any]) -> None:
+    rules = {"one": {"exact": "text", "event": event}, "two": {**second, "event": event}}
+    contract = contract_of(T2L, compare=rules)
+    decoder, payloads = EventDecoder(contract.event), [one.value for one in canary_events(contract)]
+    said = [row[SAID.index("compared_text")] for row in as_said(decoder, payloads, decoder.read_each(payloads)) if row]
+    assert Counter(said).keys() == {row.compared_text for row in canary_rows(contract)} - {'{"one":null,"two":null}'}
 
 
 def test_a_contract_of_one_leg_has_nothing_torn_planted() -> None:
