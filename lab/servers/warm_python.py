@@ -1,8 +1,9 @@
 """Python processes that are forked from one that has imported already what they need.
 
 A command of ours imports for two seconds before it does anything, and a matrix of crashes starts hundreds of them.
-Nothing else differs from what `process.spawn` starts: a process in a session of its own, which the kernel kills when
-the lab dies (Linux). The process that they are forked from is the standard library's fork server: it has no threads.
+It is as what `process.spawn` starts, a process in a session of its own, which the kernel kills when the lab dies
+(Linux), but that it runs nothing at its exit (atexit). The process that they are forked from is the standard library's
+fork server: it has no threads.
 """
 
 import ctypes
@@ -13,6 +14,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
@@ -67,8 +69,9 @@ class WarmChild:
         return code
 
     def send_signal(self, number: int) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, number)
+        with suppress(ProcessLookupError):  # the fork server waits for it, whenever it ends
+            if self.poll() is None:
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from uuid import UUID
 
 from tallystick.compensation.plan import (
@@ -86,7 +87,10 @@ def _post(work: ExecutionContext, item: PlanItem, proof: Proof, posted: Mapping[
             dsn, work.contract, item, plan_hash=plan_hash, may_write=may_write, on_progress=work.on_progress
         )
     else:
-        event = json.loads(event_at(item.posts, proof.events.of(item)).value)
+        try:
+            event = json.loads(event_at(item.posts, proof.events.of(item)).value, parse_float=Decimal)
+        except ValueError:
+            return refused(item, "a number of its event has too many digits to be read")
         done = post_once(
             dsn, work.contract, item, event, plan_hash=plan_hash, may_write=may_write, on_progress=work.on_progress
         )

@@ -4,6 +4,7 @@
    that the message's type does not have, or one of another wire type than its own, is left to protobuf. */
 #include "flat_json.h"
 
+#define SHORT_BYTES_MAX 5 /* of a tag and of a length; protobuf reads none that is longer */
 #define NUMBER_MAX 1024 /* of a field that is found without a search */
 enum { SIGNED_64, SIGNED_32, ZIGZAG_64, ZIGZAG_32, UNSIGNED_64, UNSIGNED_32, BOOLEAN, STRING, OF_FOUR, OF_EIGHT, BYTES, NAMED, KINDS };
 /* The last four are only passed over. */
@@ -46,7 +47,8 @@ static int read_message(const unsigned char *at, const unsigned char *end, const
     while (at != end) {
         uint64_t tag, found;
         Value value;
-        if (!(at = read_varint(at, end, &tag)) || tag >> 3 >= NUMBER_MAX)
+        const unsigned char *begin = at;
+        if (!(at = read_varint(at, end, &tag)) || at - begin > SHORT_BYTES_MAX || tag >> 3 >= NUMBER_MAX)
             return 0;
         const Field *field = &plan->by_number[tag >> 3];
         if (!field->is_known || (tag & 7) != wire_types[field->kind])
@@ -58,10 +60,11 @@ static int read_message(const unsigned char *at, const unsigned char *end, const
             at += size;
             continue;
         }
+        begin = at;
         if (!(at = read_varint(at, end, &found)))
             return 0;
         if (wire_types[field->kind] == 2) {
-            if (found > (uint64_t)(end - at) || (field->kind == STRING && !is_plain((const char *)at, (Py_ssize_t)found)))
+            if (at - begin > SHORT_BYTES_MAX || found > (uint64_t)(end - at) || (field->kind == STRING && !is_plain((const char *)at, (Py_ssize_t)found)))
                 return 0;
             value = (Value){TEXT, (const char *)at, (Py_ssize_t)found, 0};
             at += found;

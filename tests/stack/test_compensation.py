@@ -22,8 +22,10 @@ from typer.testing import CliRunner, Result
 
 from lab.crash.server_faults import StruckServers
 from lab.faults.swollen_batch import ZSTD, produce_batch, swollen_batch
+from lab.faults.topic_configs import configure_topic
 from lab.rounds.second_person import SecondPerson
 from lab.services.event import Leg
+from lab.services.kafka_clients import new_admin
 from lab.services.raw_producer import open_raw_admin
 from tallystick.cli.app import app
 from tallystick.compensation.approval_rules import machine_of
@@ -277,6 +279,25 @@ def test_a_record_that_is_refused_aborts_whichever_is_handed_over_when_the_answe
         publish()
     first, second, third = publish()
     assert first < second < third
+
+
+@pytest.mark.parametrize("limit", [None, 1_000], ids=["the topic's", "the connection's"])
+def test_how_large_a_record_may_be_is_said_by_the_topic_or_by_the_connection(world: Books, limit: int | None) -> None:
+    admin = new_admin(world.stack.bootstrap_servers)
+    configure_topic(admin, world.topic, {"max.message.bytes": str(4 << 20)}, deadline_seconds=30)
+    kafka = world.connections.kafka
+    if limit:
+        kafka = replace(kafka, settings={**kafka.settings, "message.max.bytes": str(limit)})
+    publisher = open_publisher(kafka, transactional_id=f"large-{uuid.uuid4()}")
+    large = OutgoingRecord(topic=world.topic, key=b"k", value=b"v" * (3 << 19))
+    if limit:
+        with pytest.raises(TransactionAborted, match="Message size too large"):
+            publish_together(publisher, [large])
+    else:
+        (place,) = publish_together(publisher, [large])
+        assert place["topic"] == world.topic
+    small = replace(large, value=b"v")
+    assert len(publish_together(publisher, [small, small])) == 2
 
 
 def test_when_the_stores_outcome_is_lost_progress_decides(world: Books) -> None:

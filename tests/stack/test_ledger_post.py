@@ -44,6 +44,7 @@ from tallystick.store.runs.cut_store import claim_attempt
 from tallystick.store.runs.outstanding_store import outstanding_breaks
 from tests.stack.live_books import Event, LiveBooks, payment
 
+from . import repairs
 from .live import NewBooks
 from .repairs import action_states, effects, executed, planned, posted, posting_books
 from .store_owner import as_owner
@@ -158,6 +159,45 @@ def test_rows_that_came_meanwhile_or_that_the_contract_would_not_read_are_not_do
     asked = f"SELECT count(*) FROM {books.contract.name}.posted_action"
     assert books.ledger.execute(asked).fetchone() == (0,)
     assert "stopped" in [entry.event for entry in read_audit(books.store, books.contract.name)]
+
+
+def test_a_row_that_a_trigger_of_the_ledgers_owner_refuses_holds_up_no_other(books: LiveBooks) -> None:
+    _, plan = missing(books, LOST, ALSO_LOST)
+    books.ledger.execute(
+        f"""
+        CREATE FUNCTION {books.contract.name}.closed() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN RAISE EXCEPTION 'this account is closed'; END $$;
+        CREATE TRIGGER closed BEFORE INSERT ON {books.table} FOR EACH ROW
+            WHEN (NEW.event_id = '{LOST.event_id}') EXECUTE FUNCTION {books.contract.name}.closed();
+        """
+    )
+    told = {one.match_key: (one.fate, one.reason) for one in posted(books, plan).outcomes}
+    assert told == {
+        LOST.event_id: (ActionResult.REFUSED, f"the ledger refused its rows: RaiseException of {books.table}"),
+        ALSO_LOST.event_id: (ActionResult.PUBLISHED, ""),
+    }
+    assert sorted(state for state, _ in action_states(books, plan)) == ["done", "refused"]
+
+
+def test_a_number_is_posted_digit_by_digit_and_one_of_endless_digits_holds_up_no_other(
+    new_books: NewBooks, spark: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repairs, "COPIED", (*repairs.COPIED, "rate"))
+    with new_books(direction="topic_to_ledger") as opened:
+        books = posting_books(opened, classes=["missing_in_ledger"])
+        books.ledger.execute(f"ALTER TABLE {books.table} ADD rate numeric")
+        books.take_cut()
+        books.produce_raw(LOST.value[:-1] + b',"rate":12345678901234567.890}', partition=LOST.partition)
+        books.produce_raw(ALSO_LOST.value[:-1] + b',"rate":1,"note":%b}' % (b"9" * 5_000), partition=0)
+        books.both(payment("w1"))
+        plan = planned(books, books.next_run().cut.n)
+        told = {one.match_key: (one.fate, one.reason) for one in posted(books, plan).outcomes}
+        assert told == {
+            LOST.event_id: (ActionResult.PUBLISHED, ""),
+            ALSO_LOST.event_id: (ActionResult.REFUSED, "a number of its event has too many digits to be read"),
+        }
+        rates = books.ledger.execute(f"SELECT rate::text FROM {books.table} WHERE event_id = %s", (LOST.event_id,))
+        assert set(rates) == {("12345678901234567.890",)}
 
 
 @pytest.mark.parametrize("for_machines", [False, True])

@@ -144,11 +144,13 @@ def _once(
                 on_progress(ExecutorStep.INSERTED, {})
         except _Refused as refused:
             return Posted(refused=str(refused))
-        except (psycopg.IntegrityError, psycopg.DataError) as error:
-            about = error.diag.constraint_name or error.diag.column_name or contract.ledger.table
-            return Posted(refused=f"the ledger refused its rows: {type(error).__name__} of {about}")
         except _NOT_OURS as error:
             raise _unusable(contract, post, error) from error
+        except psycopg.OperationalError:
+            raise
+        except psycopg.DatabaseError as error:
+            about = error.diag.constraint_name or error.diag.column_name or contract.ledger.table
+            return Posted(refused=f"the ledger refused its rows: {type(error).__name__} of {about}")
     on_progress(ExecutorStep.POSTED, {})
     return Posted()
 

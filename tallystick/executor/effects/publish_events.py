@@ -20,6 +20,9 @@ _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PR
 _GIVEN_UP = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 """What the client itself says of records whose transaction failed by another one."""
 
+_LARGEST_RECORD = {"message.max.bytes": 1_000_000_000}
+"""As large as librdkafka takes: the topic says how large a record may be, unless the connection does."""
+
 _SETTINGS = {
     "client.id": "tallystick-compensation",
     "enable.idempotence": True,
@@ -75,7 +78,7 @@ def transactional_id_of(contract_name: str, environment: str) -> str:
 
 def open_publisher(kafka: KafkaSettings, *, transactional_id: str) -> Producer:
     """Fence every predecessor and end its transaction. Only what is read after this is up to date."""
-    producer = Producer(kafka.for_confluent() | _SETTINGS | {"transactional.id": transactional_id})
+    producer = Producer(_LARGEST_RECORD | kafka.for_confluent() | _SETTINGS | {"transactional.id": transactional_id})
     _step(lambda: producer.init_transactions(_INIT_SECONDS))
     return producer
 
@@ -138,9 +141,12 @@ def _produce(producer: Producer, record: OutgoingRecord) -> _Ack:
         except BufferError:
             producer.poll(0.1)
         except KafkaException as raised:
-            if raised.args[0].code() != KafkaError._STATE:
-                raise
-            raise _MustAbort("a record before it was refused") from raised
+            error: KafkaError = raised.args[0]
+            if error.code() == KafkaError._STATE:
+                raise _MustAbort("a record before it was refused") from raised
+            if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:  # of the connection's own message.max.bytes
+                raise _MustAbort(f"{record.topic}: {error.str()}") from raised
+            raise
         else:
             return ack
 

@@ -307,6 +307,10 @@ def test_a_plan_that_is_none_is_refused(fields: Any, names: Any) -> None:
 @given(st.binary(max_size=40))
 @example(b"\xff" * 10)
 @example(b"\x08" + b"\x80" * 9 + b"\x01")
+@example(b"\x8a\x80\x80\x80\x80\x00\x01x")
+@example(b"\x8a\x80\x80\x80\x00\x01x")
+@example(b"\x42\x81\x80\x80\x80\x80\x00x")
+@example(b"\x42\x81\x80\x80\x80\x00x")
 def test_any_bytes_are_a_flat_message_or_none(body: bytes) -> None:
     value, asked = prefixed(7, b"\0" + body), ProtobufOpener(SCHEMAS, WRITTEN)
     found = asked.open_all([value])

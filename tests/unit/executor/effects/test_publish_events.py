@@ -222,6 +222,13 @@ def test_a_record_behind_one_that_was_refused_aborts_the_transaction() -> None:
     assert producer.asked == ["begin", "produce", "flush", "abort -1"]
 
 
+def test_a_record_that_is_too_large_for_the_connection_aborts_the_transaction() -> None:
+    producer = Producer(produce=[failure(KafkaError.MSG_SIZE_TOO_LARGE, "Broker: Message size too large")])
+    with pytest.raises(TransactionAborted, match=r"^billing\.\w+: Broker: Message size too large$"):
+        published(producer)
+    assert producer.asked[-1] == "abort -1"
+
+
 def test_an_exception_that_a_report_ran_over_is_found_under_it_and_any_other_one_is_raised() -> None:
     covered = SystemError("a result with an exception set")
     covered.__cause__ = ABORTABLE
@@ -249,6 +256,7 @@ def test_a_publisher_is_idempotent_fences_its_predecessors_and_sends_keys_where_
     assert open_publisher(Kafka(), transactional_id="tallystick-1") is producer  # type: ignore[arg-type, comparison-overlap]
     assert made == [
         {
+            "message.max.bytes": 1_000_000_000,
             "bootstrap.servers": "broker:9092",
             "client.id": "tallystick-compensation",
             "enable.idempotence": True,
