@@ -147,7 +147,7 @@ test-pages: object-store-setup ## Test the pages against a real store, with Airf
 test-stack: browser-setup mariadb-setup object-store-setup postgres-setup registry-setup ## Test the product on real servers, in three processes with a stack each: the longest first, one Airflow at a time
 	$(ON_SERVERS) -m "not lab"
 
-test-lab: browser-setup mariadb-setup object-store-setup postgres-setup registry-setup ## Test what tries the product: the lab's servers, faults and truth, soak, replay and benchmarks
+test-lab: browser-setup mariadb-setup object-store-setup postgres-setup registry-setup ## Test what tries the product: the lab's servers, faults and truth, soak, replay, benchmarks, rules broken on purpose
 	$(ON_SERVERS) -m lab
 
 object-store: object-store-setup ## Store artifacts in a real server of S3's interface: runs, pages of another process, the store gone

@@ -82,7 +82,7 @@ class RecordTimes:
 class SecondReading:
     """Offsets that Kafka's own client was given to read, too, where the first reader is ours.
 
-    rows, client_rows: records that each of them saw there. is_same: byte by byte, at the same offsets.
+    rows, client_rows: records that each of them saw there. is_same: keys and values byte by byte, at the same offsets.
     """
 
     offsets: OffsetRange

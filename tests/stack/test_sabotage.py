@@ -49,7 +49,7 @@ from .log_of_every_producer import end, fetch, log
 
 __all__ = ["end", "fetch", "log", "table"]  # fixtures
 
-pytestmark = pytest.mark.usefixtures("spark")
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("spark")]
 
 Patch = pytest.MonkeyPatch
 

@@ -30,6 +30,8 @@ from .aged_books import sample as sample_at
 from .conftest import NOON, Books
 
 CONTRACTS, WINDOWS, WHOLE = 50, 365, 90
+PRUNED = 10
+"""Contracts of these."""
 BREAKS = 5
 """Of each window; the next one clears them."""
 WRITTEN_MAX = 10
@@ -145,9 +147,9 @@ def upgrade_it(owned: Engine, store_dsn: str) -> None:
 
 
 def prune_it(store: Engine, owned: Engine) -> None:
-    """The first WINDOWS - WHOLE runs of each contract go, and no transaction deletes more than AT_ONCE."""
+    """The first WINDOWS - WHOLE runs of each of these contracts go, and no transaction deletes more than AT_ONCE."""
     older_than = NOON + timedelta(hours=WINDOWS - WHOLE)
-    names = ["payouts", *(f"payouts_{k}" for k in range(1, CONTRACTS))]
+    names = ["payouts", *(f"payouts_{k}" for k in range(1, PRUNED))]
     seen: list[tuple[str, str, int, float]] = []
 
     def prune_all() -> None:
@@ -166,7 +168,7 @@ def prune_it(store: Engine, owned: Engine) -> None:
             assert found.gone["alerts"] > ended - 3
 
     sizes(owned, "before")
-    timed(f"{CONTRACTS * (WINDOWS - WHOLE):,} runs pruned", prune_all)
+    timed(f"{PRUNED * (WINDOWS - WHOLE):,} runs pruned", prune_all)
     longest = max(b[3] - a[3] for a, b in pairwise(seen))
     print(f"{len(seen)} transactions, the longest with what lay between {longest:.3f} s")
     steps = [after[2] - (before[2] if before[:2] == after[:2] else 0) for before, after in pairwise([_NOTHING, *seen])]
