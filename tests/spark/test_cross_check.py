@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.faults.swollen_batch import ZSTD, swollen_batch
+from lab.faults.swollen_batch import ZSTD, packed_batch, record_bytes, swollen_batch
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.model.cut import PartitionSnapshot, TopicSlice
 from tallystick.model.offsets import OffsetRange
@@ -129,3 +129,18 @@ def test_of_a_range_that_unpacks_to_much_the_client_reads_the_first_part(monkeyp
     assert looked is not None
     assert (looked.offsets, looked.seen.rows) == (offsets(0, 2), 2)
     assert looked.unpacked_bytes > 1_500
+
+
+def test_the_client_reads_up_to_a_record_whose_time_spark_cannot_hold() -> None:
+    far_ms = 1_795_000_000_000 * 1_000_000
+    far = packed_batch(0, [record_bytes(0, value("far"))], count=1, timestamp_ms=far_ms)
+    log = log_of((0, 10), (0, 10))
+    log.append_raw(far, records=1)
+    log.append(value("behind"))
+    looked = look_at(log.fetch, offsets(0, 4))
+    assert looked is not None
+    assert (looked.offsets, looked.seen.rows) == (offsets(0, 2), 2)
+    assert look_at(log.fetch, offsets(2, 4)) is None
+    near = SyntheticLog()
+    near.append_raw(packed_batch(0, [record_bytes(0, value("near"))], count=1, timestamp_ms=far_ms // 1_000), records=1)
+    assert look_at(near.fetch, offsets(0, 1)) is not None

@@ -111,7 +111,10 @@ def look_at(fetch: Fetch, inside: OffsetRange) -> Looked | None:
     seen, unpacked_bytes, data_end = NOTHING_SEEN, 0, inside.kafka_offset_start
     try:
         for batch, of_batch in seen_by_us(remembered, inside):
-            if unpacked_bytes > CLIENT_BYTES_MAX or _is_beyond_spark(batch):
+            is_beyond = _is_beyond_spark(batch)
+            if is_beyond and data_end == inside.kafka_offset_start:
+                return None
+            if is_beyond or unpacked_bytes > CLIENT_BYTES_MAX:
                 inside = replace(inside, kafka_offset_end=data_end)
                 break
             seen, unpacked_bytes = seen.plus(of_batch), unpacked_bytes + _unpacked_bytes(batch)
@@ -123,8 +126,6 @@ def look_at(fetch: Fetch, inside: OffsetRange) -> Looked | None:
             unpacked_bytes += _unpacked_bytes(batch)
         except UnreadableBatch:
             unpacked_bytes += CLIENT_BYTES_MAX + 1
-    if not len(inside):
-        return None
     data = replace(inside, kafka_offset_end=data_end)
     return Looked(offsets=inside, data=data, seen=seen, unpacked_bytes=unpacked_bytes)
 
