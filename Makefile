@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock audit sbom adopt pin-images compose-check image-check helm-check routes demo lab lab-secured lab-formats lab-ledgers lab-long soak simulate replay backfill long-history crash model fuzz mutants natural relay cluster up down browser-setup mariadb-setup promtool-setup object-store-setup object-store postgres-setup registry-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-lab test-alert-rules test-browser test-newest test-oldest bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages bench-window bench-compared bench-formats clean
+.PHONY: help setup packages lock audit sbom adopt pin-images compose-check image-check helm-check routes demo lab lab-secured lab-formats lab-ledgers lab-long soak simulate replay backfill long-history crash model fuzz mutants natural relay cluster up down browser-setup mariadb-setup promtool-setup object-store-setup object-store postgres-setup registry-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-lab test-alert-rules test-browser test-newest test-oldest bench bench-shapes bench-scaling bench-exactly-once bench-cost bench-save bench-census bench-pages bench-window bench-compared bench-formats clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -16,6 +16,9 @@ help: ## List the targets
 
 setup: ## Make .venv and .jars from the locks; a second run does nothing
 	@$(PYTHON) setup/bootstrap.py
+
+packages: ## Make .venv alone, for what starts no Java
+	@$(PYTHON) setup/bootstrap.py --packages
 
 lock: setup ## Re-make the locks from requirements/*.in (UPGRADE=1: take the newest allowed)
 	@$(BIN)/python setup/relock.py $(if $(UPGRADE),--upgrade)
@@ -117,13 +120,13 @@ down: setup ## Stop what `make up` started
 docs: setup ## Build docs/ as a site into build/site; a broken link fails it
 	@$(BIN)/python setup/docs_site.py
 
-lint: setup ## Run Ruff and mypy, and look for what no committed file may hold
+lint: packages ## Run Ruff and mypy, and look for what no committed file may hold
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(PYTEST) -q tests/repo/test_committed_files.py tests/repo/test_import_direction.py
 
-format: setup ## Sort imports and format
+format: packages ## Sort imports and format
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 

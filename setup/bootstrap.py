@@ -1,6 +1,7 @@
 """Makes this checkout runnable: .venv with every locked package and ourselves, and .jars.
 
-    python3 setup/bootstrap.py          what `make setup` runs; any Python 3.11, nothing else installed
+    python3 setup/bootstrap.py             what `make setup` runs; any Python 3.11, nothing else installed
+    python3 setup/bootstrap.py --packages  .venv alone, for what starts no Java
 
 A step is skipped while its stamp says what it would say now: the locks' hashes, the Python, the Java. So the second run
 downloads nothing. The stamp is written after the step has succeeded: interrupt it anywhere and run it again.
@@ -62,10 +63,12 @@ class Step:
         return self.stamp.is_file() and self.stamp.read_text() == self.key
 
 
-def main() -> int:
+def main(*, packages_only: bool) -> int:
     """Check the machine, then make what is not made yet."""
     machine = look_at(ROOT)
-    steps = plan(machine)
+    steps = plan(machine)[: 3 if packages_only else None]
+    if packages_only and all(step.is_done for step in steps):
+        return 0  # it waits for no other that fetches jars
     has_packages = steps[0].is_done and steps[1].is_done
     problems = find_problems(machine, disk_bytes_min=0) if has_packages else find_problems(machine)
     for problem in problems:
@@ -76,7 +79,8 @@ def main() -> int:
         with open(__file__) as this_file:  # a lock that needs no file of its own: two `make` at once take turns
             fcntl.flock(this_file, fcntl.LOCK_EX)
             make_all(steps)
-            make_archives_if_they_can_be(machine)
+            if not packages_only:
+                make_archives_if_they_can_be(machine)
     except StepFailed as failed:
         print(f"setup: {failed}", file=sys.stderr)
         return 1
@@ -208,4 +212,4 @@ def fingerprint(*inputs: str | Path) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(packages_only="--packages" in sys.argv[1:]))
