@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from tallystick.connections.connections import KafkaSettings
 from tallystick.kafka_log.fetch import Fetch, FetchedLog, fetchers, open_admin
 from tallystick.kafka_log.log_walk import DecidedBatch, Outcome, decide_batches
-from tallystick.kafka_log.open_batch import is_compressed, readable_records
+from tallystick.kafka_log.open_batch import Record, is_compressed, readable_records
 from tallystick.kafka_log.prefetch import fetch_ahead
 from tallystick.kafka_log.unpacking import UnreadableBatch
 from tallystick.matching.evidence import SecondReading
@@ -34,6 +34,7 @@ CLIENT_FETCH_BYTES = 1 << 20
 CLIENT_BYTES_MAX = 128 << 20
 """Limit of unpacked bytes. Above it the client opens one packed batch at a time: it holds all that a poll brings."""
 _CLIENT_TIME_MS_MAX = (2**63 - 1) // 1000
+"""Spark's source holds a record's time in microseconds, in 64 bits; at a later one its task ends."""
 _CONSUMER = {"kafka.max.poll.records": "10000", "kafka.max.partition.fetch.bytes": str(CLIENT_FETCH_BYTES)}
 _ONE_BATCH_A_POLL = _CONSUMER | {"kafka.max.partition.fetch.bytes": "1"}
 """A broker answers with one whole batch all the same (KIP-74), and a poll takes one answer of a partition."""
@@ -111,19 +112,20 @@ def look_at(fetch: Fetch, inside: OffsetRange) -> Looked | None:
     seen, unpacked_bytes, data_end = NOTHING_SEEN, 0, inside.kafka_offset_start
     try:
         for batch, of_batch in seen_by_us(remembered, inside):
-            is_beyond = _is_beyond_spark(batch)
+            records = readable_records(batch)
+            is_beyond = any(abs(record.timestamp) > _CLIENT_TIME_MS_MAX for record in records)
             if is_beyond and data_end == inside.kafka_offset_start:
                 return None
             if is_beyond or unpacked_bytes > CLIENT_BYTES_MAX:
                 inside = replace(inside, kafka_offset_end=data_end)
                 break
-            seen, unpacked_bytes = seen.plus(of_batch), unpacked_bytes + _unpacked_bytes(batch)
+            seen, unpacked_bytes = seen.plus(of_batch), unpacked_bytes + _unpacked_bytes(batch, records)
             data_end = min(batch.header.next_offset, inside.kafka_offset_end)
     except UnreadableBatch:
         return None
     for batch in _behind(fetch, inside, answers[0]) if answers else ():
         try:
-            unpacked_bytes += _unpacked_bytes(batch)
+            unpacked_bytes += _unpacked_bytes(batch, readable_records(batch))
         except UnreadableBatch:
             unpacked_bytes += CLIENT_BYTES_MAX + 1
     data = replace(inside, kafka_offset_end=data_end)
@@ -145,18 +147,9 @@ def _behind(fetch: Fetch, inside: OffsetRange, last: FetchedLog) -> list[Decided
     return [batch for batch, before in zip(behind, reach, strict=False) if before <= CLIENT_FETCH_BYTES]
 
 
-def _is_beyond_spark(batch: DecidedBatch) -> bool:
-    """Return whether a record's time in microseconds has more than 64 bits: Spark's source ends its task at one.
-
-    Raises UnreadableBatch.
-    """
-    return any(abs(record.timestamp) > _CLIENT_TIME_MS_MAX for record in readable_records(batch))
-
-
-def _unpacked_bytes(batch: DecidedBatch) -> int:
-    """Return the unpacked bytes of a packed batch; 0 for any other. Raises UnreadableBatch."""
-    sizes = [len(record.key or b"") + len(record.value or b"") for record in readable_records(batch)]
-    return sum(sizes) if is_compressed(batch) else 0
+def _unpacked_bytes(batch: DecidedBatch, records: Sequence[Record]) -> int:
+    """Return the unpacked bytes of a packed batch, of which these are the records; 0 for any other."""
+    return sum(len(record.key or b"") + len(record.value or b"") for record in records) if is_compressed(batch) else 0
 
 
 def read_by_client(
