@@ -108,8 +108,9 @@ def compare_anchors(
 def written_anew_and_gone(
     previous: Cut, cut: Cut, anchors: Iterable[BatchFingerprint], now: Iterable[PartitionSnapshot]
 ) -> Iterator[RewrittenBatch]:
-    """Yield each partition whose log ended below what was read when the previous cut was made, and goes on by now,
-    where retention has taken all that was kept to compare. A log that only seemed to end there would have kept it.
+    """Yield each partition whose log ended below what was read when the previous cut was made, or once its run had read
+    it, and goes on by now, where retention has taken all that was kept to compare. A log that only seemed to end there
+    would have kept it.
 
     Where offsets expired unread too, that says as much.
     """
@@ -120,6 +121,8 @@ def written_anew_and_gone(
         if before is None or own is None or own.expired or discontinuity(cut, part):
             continue
         end, was_cut_back_to = before.offsets.kafka_offset_end, before.snapshot.high_watermark
+        if anchor is not None and anchor.crc32c is None and anchor.read_by_cut == previous.n:
+            was_cut_back_to = anchor.kafka_offset_start
         is_kept = anchor is not None and anchor.kafka_offset_start >= part.log_start
         if was_cut_back_to < end <= own.snapshot.high_watermark and not is_kept:
             yield RewrittenBatch(

@@ -43,23 +43,52 @@ def test_a_known_violation_is_no_other_one() -> None:
     assert len({one.name for one in KNOWN}) == len(KNOWN)
 
 
-AGAIN = Schedule(
-    Config(direction="ledger_to_topic"),
-    tuple(
-        steps_of(
-            *(("trade", 0, 4), ("trade", 3, 0), ("archive", 2, 11), ("trade", 0, 7), "window"),
-            *("retain_all", ("first_again", 5, 3), "window", "window", "plan_and_act"),
-        )
-    ),
+OUTPUT_ONLY = Config(direction="ledger_to_topic", producer_mode="plain")
+UNSEEN = "expired before a run looked there"
+
+
+@pytest.mark.parametrize(
+    ("config", "steps", "told"),
+    [
+        pytest.param(
+            Config(direction="ledger_to_topic"),
+            (
+                *(("trade", 0, 4), ("trade", 3, 0), ("archive", 2, 11), ("trade", 0, 7), "window"),
+                *("retain_all", ("first_again", 5, 3), "window", "window", "plan_and_act"),
+            ),
+            "older than the books, and expired",
+            id="published again",
+        ),
+        pytest.param(
+            OUTPUT_ONLY._replace(slice_by="parquet", carrier_mode="at_least"),
+            (
+                *("window", ("trade", 4, 10), ("pay", 2, 0), ("trade", 4, 0), ("commit_first", 1, 6)),
+                *(("truncate", 4, 2, 50), "window", ("carry", 5, 8), ("retain_all", 5, 8)),
+            ),
+            UNSEEN,
+            id="cut back behind the last look of a run",
+        ),
+        pytest.param(
+            OUTPUT_ONLY._replace(slice_by="written_xid", carrier_mode="at_most"),
+            (
+                *(("pay", 5, 9), ("trade", 5, 2), ("carry", 3, 10), ("truncate", 4, 8, 21), "window"),
+                *(("trade", 3, 4), ("retain", 4, 3)),
+            ),
+            UNSEEN,
+            id="cut back behind what the baseline keeps",
+        ),
+    ],
 )
-
-
-def test_what_is_known_is_violated_still_and_told_from_any_other() -> None:
+def test_what_is_known_is_violated_still_and_told_from_any_other(
+    config: Config, steps: tuple[str | tuple[object, ...], ...], told: str
+) -> None:
     with stand_ins():
-        (violated,) = Play(AGAIN).all()
-    assert "older than the books, and expired" in violated.sentence
-    assert known_as(violated) is not None
-    assert known_as(violated._replace(sentence=violated.sentence.partition(";")[0])) is None
+        violated = Play(Schedule(config, tuple(steps_of(*steps)))).all()
+    assert violated
+    for one in violated:
+        assert told in one.sentence
+        assert known_as(one) is not None
+        assert known_as(one._replace(sentence=one.sentence.partition(";")[0])) is None
 
 
 @pytest.mark.parametrize("broken", broken_again.BROKEN, ids=[str(one.finding) for one in broken_again.BROKEN])

@@ -890,3 +890,68 @@ def test_a_wrong_amount_is_told_though_its_event_came_to_stand_where_another_had
         *("window", ("trade", 2, 5), ("carry", 2, 10), ("trade", 2, 7), ("carry_wrong", 0, 6), ("carry_wrong", 3, 2)),
     )
     assert "amount_mismatch" in outstanding(played)
+
+
+@pytest.mark.parametrize(
+    ("end", "told"), [("abort_first", []), ("commit_first", ["torn_transaction"])], ids=["aborted", "committed"]
+)
+def test_of_one_leg_that_was_aborted_and_comes_to_stand_as_its_marker_is_cut_away_its_row_is_said_to_be_unsettled(
+    end: str, told: list[str]
+) -> None:
+    """The producer's next commit ends what was open again, where a cut has read already that it was aborted."""
+    played = play(
+        Config(slice_by="jdbc", legs=2, carrier_mode="at_most"),
+        *("window", "pay_one_leg", ("pay", 4, 0), (end, 0, 6), "window", ("rewrite_tail", 4, 1, 20), "window"),
+        ("pay", 0, 10),
+    )
+    first = [one.item_break for one in outstanding_breaks(played.world.store, "books")]
+    assert [str(one.break_class) for one in first if one.transaction_key == "pay-1"] == told
+    assert ("partner_not_settled" in doubts(played, upto=4)[3]) == (not told)
+
+
+@pytest.mark.parametrize(
+    ("gone", "told"), [("retain_all", []), ("wait", ["torn_transaction"])], ids=["expired", "all there"]
+)
+def test_one_leg_is_said_to_be_unsettled_where_the_other_may_have_expired_older_than_the_books(
+    gone: str, told: list[str]
+) -> None:
+    played = play(
+        Config(slice_by="written_xid", legs=2, producer_mode="plain", carrier_mode="exactly", posts="negated"),
+        *(("trade", 5, 8), "window", ("pay_one_leg", 4, 0), "window", (gone, 0, 6)),
+    )
+    assert outstanding(played) == told
+    assert ("partner_not_settled" in doubts(played, upto=2)[1]) == (not told)
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [("odd_id", []), ("half_trade", ["duplicate_in_ledger", *(2 * ["duplicate_in_topic_new_session"])])],
+    ids=["beyond every cut", "as others"],
+)
+def test_events_whose_row_names_a_transaction_of_another_time_are_said_to_be_unsettled(
+    row: str, told: list[str]
+) -> None:
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="written_xid", carrier_mode="at_most"),
+        *((row, 2, 2), "window", ("trade", 2, 2), ("both_again", 0, 6)),
+    )
+    assert outstanding(played) == told
+    assert ("partner_not_settled" in doubts(played, upto=2)[1]) == (not told)
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [(33, ["partner_not_settled", "log_rewritten"]), (0, ["partner_not_settled", "log_expired"])],
+    ids=["while a run reads", "before it"],
+)
+def test_what_came_in_the_place_of_what_a_run_saw_cut_back_while_it_read_is_missed_by_nobody(
+    question: int, told: list[str]
+) -> None:
+    """Retention has taken all of it before the next run: nothing is left to compare."""
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="parquet", producer_mode="plain", carrier_mode="at_least"),
+        *("window", ("trade", 4, 10), ("pay", 2, 0), ("trade", 4, 0), ("commit_first", 1, 6)),
+        *(("truncate", 4, 2, question), "window", ("carry", 5, 8), ("retain_all", 5, 8)),
+    )
+    assert outstanding(played) == []
+    assert doubts(played, upto=2)[1] == told

@@ -22,6 +22,7 @@ from tests.simulator.oracle.what_else import (
     came_late_and_unseen,
     came_where_others_stood,
     came_where_others_stood_and_expired,
+    gave_way_to_what_expired,
     its_reversal_was_touched,
     moved_ahead_of_runs,
     was_cut_back,
@@ -171,7 +172,7 @@ class Oracle:
                 if seen or self._excused(name, facts, wrong):
                     continue
                 about = f"{self._touched(facts)}{self._given_up(name, facts)}"
-                about += self._where_others_stood(name, facts.events)
+                about += self._where_others_stood(name, facts.events) or self._others_stood_there(name, facts.lost)
                 yield f"{name}: {key}: {wrong.kind}, and nobody said so: {told(facts)}{about}"
 
     def _where_others_stood(self, name: str, events: Iterable[EventFact]) -> str:
@@ -180,6 +181,10 @@ class Oracle:
             return "; an event of it came where others had been read, and expired before a run looked there"
         stands = came_where_others_stood(self.world.truth, unread)
         return "; an event of it stands where others had been read" if stands else ""
+
+    def _others_stood_there(self, name: str, lost: Iterable[EventFact]) -> str:
+        gone = gave_way_to_what_expired(self.world, name, lost)
+        return "; another came in its event's place, and expired before a run looked there" if gone else ""
 
     def _given_up(self, name: str, facts: KeyFacts) -> str:
         """Did a run say of some copies, this key's perhaps, that their partners may have expired unread?"""
@@ -197,7 +202,7 @@ class Oracle:
         name, began = contract.name, self.world.truth.baseline_at
         if len(contract.legs) < 2 or began is None:
             return
-        lost = any(one in LOST_UNREAD for _, one in self.doubted.get(name, ()))
+        lost = self.world.truth.gone_unread or any(one in LOST_UNREAD for _, one in self.doubted.get(name, ()))
         said = SEEN_IN_PART | ({Doubt.PARTNER_NOT_SETTLED} if lost else set())
         of_transaction: dict[str, list[EventFact]] = {}
         for one in self.world.truth.events:
@@ -262,11 +267,20 @@ class Oracle:
         late = wrong.kind.endswith("twice") and self.world.config.slice_by in _NOT_ALL_ROWS
         if (wrong.kind in ("amount", "currency") or late) and self._one_unread(facts, doubts):
             return True
-        if any(row.odd_id for row in facts.rows) and any(one is Doubt.LEDGER_REWRITTEN for _, one in doubts):
+        if any(row.odd_id for row in facts.rows) and self._odd_ids_told(facts, doubts):
             return True
         if wrong.kind.endswith("twice") and (self._read_in_part(name, facts) or self._closed_unread(name, facts)):
             return True
         return any(one in SEEN_IN_PART and when >= at for when, one in doubts)
+
+    def _odd_ids_told(self, facts: KeyFacts, doubts: Iterable[tuple[datetime, Doubt]]) -> bool:
+        """Did a run say that rows have ids of another time; or, once all of the key had come, that partners lie beyond
+        what it could read?
+        """
+        return any(
+            one is Doubt.LEDGER_REWRITTEN or (one is Doubt.PARTNER_NOT_SETTLED and when >= facts.last_came)
+            for when, one in doubts
+        )
 
     def _inputs_are_gone(self, *, contract_inputs: Iterable[str]) -> bool:
         """Has retention ever taken inputs? No index has those of before the books."""

@@ -1,8 +1,10 @@
 """What else is true of a break that is not so: by it one that is known is told from any other."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from datetime import datetime
 
 from tallystick.contract.contract import Contract
+from tallystick.model.cut import Cut
 from tallystick.model.findings import Break, DoubtFound
 from tallystick.model.offsets import TopicPartition
 from tests.simulator.world.truth import EventFact, Truth
@@ -30,18 +32,38 @@ def came_where_others_stood(truth: Truth, events: Iterable[EventFact]) -> bool:
 
 def came_where_others_stood_and_expired(world: World, name: str, events: Iterable[EventFact]) -> bool:
     """Did one of these come so, and did retention take it before a run could look what had been cut back there?"""
-    looked = [one.cut.now_utc for one in world.store.of(name).cuts]
-    cut_back = [(at, place, up_to) for at, what, place, up_to in world.truth.losses if what == "truncated"]
-    taken = [(at, place, up_to) for at, what, place, up_to in world.truth.losses if what == "retained"]
     return any(
-        cut_place == one.place == taken_place
-        and above <= one.offset < below
-        and cut_at <= one.written_at <= taken_at
-        and not any(cut_at <= run <= taken_at for run in looked)
+        cut_back_at <= one.written_at <= taken_at
         for one in events
-        for cut_at, cut_place, above in cut_back
-        for taken_at, taken_place, below in taken
+        for cut_back_at, taken_at in _cut_back_and_taken_unseen(world, name, one)
     )
+
+
+def gave_way_to_what_expired(world: World, name: str, lost: Iterable[EventFact]) -> bool:
+    """Was one of these cut away, and did retention take what came in its place before a run could look there?"""
+    return any(
+        one.written_at <= cut_back_at for one in lost for cut_back_at, _ in _cut_back_and_taken_unseen(world, name, one)
+    )
+
+
+def _cut_back_and_taken_unseen(world: World, name: str, event: EventFact) -> Iterator[tuple[datetime, datetime]]:
+    """When the log was cut back to the event's offset or below, and when retention took that offset, no run between."""
+    cuts, losses = [one.cut for one in world.store.of(name).cuts], world.truth.losses
+    for cut_back_at, what, place, above in losses:
+        if what != "truncated" or place != event.place or above > event.offset:
+            continue
+        for taken_at, then, taken_place, below in losses:
+            if then == "retained" and taken_place == place and event.offset < below and cut_back_at <= taken_at:
+                looked = (one for one in cuts if _made_behind(one, cut_back_at, place, above))
+                if not any(one.now_utc <= taken_at for one in looked):
+                    yield cut_back_at, taken_at
+
+
+def _made_behind(cut: Cut, cut_back_at: datetime, place: TopicPartition, offset: int) -> bool:
+    """Was the cut made once the log had been cut back to that offset? Of one of the same second its end tells."""
+    part = cut.slice_of(place)
+    same_second = cut.now_utc == cut_back_at and (part is None or part.readable.kafka_offset_end <= offset)
+    return cut.now_utc > cut_back_at or same_second
 
 
 def was_cut_back(truth: Truth, found: DoubtFound) -> bool:

@@ -157,3 +157,14 @@ def test_a_log_that_a_cut_saw_cut_back_and_that_grew_again_is_told_though_all_of
     previous, cut = cut_of(before, n=1), cut_of(replace(slice_of(6, 9, expired=expired), snapshot=NOW))
     found = list(written_anew_and_gone(previous, cut, KNOWN, [now]))
     assert [(one.kafka_offset, one.read_by_cut, one.is_gone) for one in found] == ([(2, 1, True)] if is_told else [])
+
+
+@pytest.mark.parametrize(("seen_by", "told"), [(1, [4]), (0, [])], ids=["the run before", "an older one, which told"])
+def test_a_log_that_a_run_saw_cut_back_while_it_read_is_told_though_all_that_grew_there_expired(
+    seen_by: int, told: list[int]
+) -> None:
+    read = slice_of(0, 6)
+    previous, cut = cut_of(read, n=1), cut_of(replace(slice_of(6, 9), snapshot=NOW))
+    gone = cut_off_since(read, partition_at(high_watermark=4), cut_n=seen_by)
+    found = written_anew_and_gone(previous, cut, (*KNOWN, gone), [NOW])
+    assert [one.kafka_offset for one in found] == told
