@@ -148,7 +148,7 @@ def _break_alert(
         name=break_class,
         action=AlertAction.TRIGGER,
         severity=max(severity, before.severity, key=RISING.index) if before else severity,
-        summary=f"{contract.name}: {_words(break_class)}: {len(breaks)} new, {_at_stake(now)}",
+        summary=f"{contract.name}: {_words(break_class)}: {len(breaks)} new, {_at_stake(now)}{_besides(result)}",
         details=where_found(contract, cut)
         | {
             "verdict": result.verdict,
@@ -157,6 +157,7 @@ def _break_alert(
             "new_money_minor": money_at_stake(breaks),
             **_standing(now),
             "samples": _samples(contract.alert, breaks),
+            **({"doubts": _doubts_in_words(result)} if _quiet_doubts(result) else {}),
         },
         sinks=_sinks(contract),
     )
@@ -236,9 +237,18 @@ def _quiet_doubts(result: RunResult) -> list[DoubtFound]:
     return [found for found in result.doubts if found.doubt not in PAGING_DOUBTS]
 
 
+def _doubts_in_words(result: RunResult) -> list[dict[str, str]]:
+    return [{"doubt": str(found.doubt), "sentence": found.sentence} for found in _quiet_doubts(result)]
+
+
+def _besides(result: RunResult) -> str:
+    """What a run with breaks could not see has no page of its own: it is BROKEN, and not INCONCLUSIVE."""
+    doubts = sorted({_words(found.doubt) for found in _quiet_doubts(result)})
+    return f"; besides, not all could be seen: {', '.join(doubts)}" if doubts else ""
+
+
 def _inconclusive_alert(contract: Contract, result: RunResult, cut: Cut) -> Alert:
     quiet = _quiet_doubts(result)
-    doubts = [{"doubt": str(found.doubt), "sentence": found.sentence} for found in quiet]
     reason = quiet[0].sentence if quiet else "nothing was proven"
     return Alert(
         contract=contract.name,
@@ -247,7 +257,7 @@ def _inconclusive_alert(contract: Contract, result: RunResult, cut: Cut) -> Aler
         action=AlertAction.TRIGGER,
         severity=Severity.WARNING,
         summary=f"{contract.name}: cut {cut.n} is inconclusive: {reason}",
-        details=where_found(contract, cut) | {"verdict": result.verdict, "doubts": doubts},
+        details=where_found(contract, cut) | {"verdict": result.verdict, "doubts": _doubts_in_words(result)},
         sinks=_sinks(contract),
     )
 

@@ -25,7 +25,7 @@ class LedgerPost(ContractPart):
     """The rows of the ledger that an event becomes: columns only, no SQL."""
 
     connection: Name
-    """Id of the Airflow connection (type postgres) whose role may INSERT into ledger.table and into actions_table."""
+    """Id of the Airflow connection (type postgres) whose role may SELECT and INSERT in both tables."""
     actions_table: PlainTableName
     """schema.table in the ledger's database, of ours, with action_id uuid PRIMARY KEY and plan_hash text. A row is
     written in the transaction that posts, so that an action posts once."""

@@ -51,7 +51,7 @@ def guarantees(run: StoredRun, contract: Contract) -> Iterator[tuple[str, str]]:
         "Empty windows",
         "Allowed, where cut and census prove that there was nothing."
         if contract.empty == "allowed"
-        else "Refused: an empty side is never MATCHED.",
+        else "Refused: an empty side is never MATCHED, unless something on the other finds an open partner.",
     )
     yield "Repair", _repair(contract)
 

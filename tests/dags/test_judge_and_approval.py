@@ -55,7 +55,7 @@ def stored_run(verdict: Verdict, *break_classes: BreakClass, hanging: tuple[str,
     breaks = tuple(
         SimpleNamespace(break_class=break_class, currency="EUR", amount_minor=79_611) for break_class in break_classes
     )
-    doubts = (SimpleNamespace(sentence="the ledger is held back"),)
+    doubts = (SimpleNamespace(doubt="held_by_ledger_horizon", sentence="the ledger is held back"),)
     notices = (
         SimpleNamespace(notice="retention_overtakes", sentence="3 unread offsets expire.", pages=True),
         SimpleNamespace(notice="late_partner", sentence="1 item was late.", pages=False),
@@ -93,6 +93,18 @@ def test_a_broken_verdict_turns_the_run_red_and_is_not_tried_again(stored: dict[
     ) as red:
         judge()
     assert isinstance(red.value, AirflowFailException)
+
+
+def test_what_a_broken_run_could_not_see_stands_in_the_log(
+    stored: dict[int, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logged = Mock()
+    monkeypatch.setattr(JudgeOperator, "log", logged)
+    stored[7] = stored_run(Verdict.BROKEN, BreakClass.PHANTOM_IN_TOPIC)
+    with pytest.raises(BooksDisagree):
+        judge()
+    told = [template % tuple(words) for template, *words in (one.args for one in logged.warning.call_args_list)]
+    assert told[-1:] == ["besides: held_by_ledger_horizon: the ledger is held back"]
 
 
 @pytest.mark.parametrize("verdict", [Verdict.MATCHED, Verdict.INCONCLUSIVE])

@@ -48,6 +48,8 @@ class JudgeOperator(ContractOperator):
         if verdict is Verdict.BROKEN:
             found = Counter(str(item_break.break_class) for item_break in breaks)
             counts = ", ".join(f"{count} {break_class}" for break_class, count in sorted(found.items()))
+            for doubt in doubts:
+                self.log.warning("besides: %s: %s", doubt.doubt, story_text(doubt.sentence))
             page = report_path(artifacts_place({**os.environ, CONNECTION_VARIABLE: ""}), name, cut_n)
             raise BooksDisagree(
                 f"{name} cut {cut_n}: BROKEN: {counts}; {escape_untrusted(format_money(money_at_stake(breaks)))} "

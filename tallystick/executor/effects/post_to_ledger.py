@@ -209,8 +209,9 @@ _NOT_OURS = (psycopg.errors.UndefinedTable, psycopg.errors.InsufficientPrivilege
 
 def _unusable(contract: Contract, post: LedgerPost, error: psycopg.Error) -> LedgerRefused:
     return LedgerRefused(
-        f"{contract.name}: {error.diag.message_primary}; expected INSERT on {contract.ledger.table}, and INSERT "
-        f"and SELECT on CREATE TABLE {post.actions_table} (action_id uuid PRIMARY KEY, plan_hash text NOT NULL)"
+        f"{contract.name}: {error.diag.message_primary}; expected SELECT and INSERT on {contract.ledger.table}, "
+        f"USAGE on its sequences, and SELECT and INSERT on CREATE TABLE {post.actions_table} "
+        "(action_id uuid PRIMARY KEY, plan_hash text NOT NULL)"
     )
 
 

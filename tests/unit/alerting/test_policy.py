@@ -98,6 +98,16 @@ def test_a_broken_run_with_doubts_leaves_the_inconclusive_alert_firing() -> None
     ]
 
 
+def test_what_a_broken_run_could_not_see_stands_in_the_alert_of_each_of_its_breaks() -> None:
+    found = a_break("a")
+    (beside,) = alerts(found, doubts=(Doubt.LOG_EXPIRED, Doubt.VACUOUS_RUN), outstanding=standing(found))
+    assert beside.summary.endswith("at stake; besides, not all could be seen: log expired, vacuous run")
+    assert [one["doubt"] for one in beside.details["doubts"]] == ["log_expired", "vacuous_run"]
+    (alone,) = alerts(found, outstanding=standing(found))
+    assert alone.summary.endswith("at stake")
+    assert "doubts" not in alone.details
+
+
 HANGING = Doubt.HANGING_TRANSACTION
 EXPIRES = NoticeFound(
     notice=Notice.RETENTION_OVERTAKES, sentence="3 unread offsets expire in 5 h, the next run is in 6 h.", pages=True

@@ -52,6 +52,11 @@ def test_the_guard_of_older_rows_is_silent_where_the_slicing_column_makes_it_nee
     assert found_in(with_facts(CLEAN, older_rows=None)) == set()
 
 
+def test_a_row_that_went_while_another_came_in_with_an_old_id_is_not_seen() -> None:
+    """Rows are counted, and no more is known of them; docs/guarantees.md says so."""
+    assert found_in(with_facts(CLEAN, older_rows=40 - 1 + 1, older_rows_expected=40)) == set()
+
+
 PAIRED_BEFORE = seen(ItemSide.TOPIC, RecordLocation.EARLIER_SLICE, 5)
 TWO_TO_32 = 2**32
 
