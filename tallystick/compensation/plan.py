@@ -91,10 +91,13 @@ class DailyUsage:
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """An outstanding break with every ledger row of its key."""
+    """An outstanding break with every ledger row of its key. differs_by: a break of the key, whatever became of it, by
+    which its copies differ; None: there is none.
+    """
 
     outstanding: OutstandingBreak
     rows: tuple[CurrentRow, ...]
+    differs_by: BreakClass | None = None
 
     @property
     def item_break(self) -> Break:

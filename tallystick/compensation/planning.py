@@ -92,6 +92,7 @@ def make_plan(
             or ("another plan has it" if action_id in taken else None)
             or _may_have_come(candidate, offsets_lost_at)
             or _row_may_have_come(candidate, rows_unread_at)
+            or _may_be_the_correction(contract, rules, candidate)
             or _row_fault(rules, candidate, place)
             or room.refusal(found.match_key, source.moved_minor)
         )
@@ -163,6 +164,22 @@ def why_row_may_have_come(rows_unread_at: int) -> str:
         f"its row may have come and been archived: nobody has read all rows up to cut {rows_unread_at}; look for it, "
         "then post it by hand, or write the break off"
     )
+
+
+def _may_be_the_correction(contract: Contract, rules: CompensationRules, candidate: Candidate) -> str | None:
+    """Return whether the copy that is one too many may be the right one: the wrong one alone would be left."""
+    found = candidate.item_break
+    if rules.dag_of(found.break_class) or found.break_class not in REVERSIBLE + COUNTERPOSTABLE:
+        return None
+    if candidate.differs_by is not None:
+        return (
+            f"its key has a break {candidate.differs_by} too, so that this copy may be the correction: look at both, "
+            "and write off what is settled"
+        )
+    original = str(found.evidence.get("original") or "")
+    if original.startswith("topic:") and not original.startswith(f"topic:{contract.legs[found.leg]}:"):
+        return "the copy that it repeats stands on another topic than its leg's, so that this one may be the right one"
+    return None
 
 
 def _at(found: Break) -> str:

@@ -14,6 +14,7 @@ from tallystick.executor.effects.source_rows import read_source_rows
 from tallystick.kafka_cluster.state import CLUSTER_STATE, ClusterState
 from tallystick.ledger.postgres_connection import open_ledger
 from tallystick.model.stored_run import StoredRun
+from tallystick.store.breaks.break_store import keys_whose_copies_differ
 from tallystick.store.plans.claim_store import NOT_OUTSTANDING
 from tallystick.store.plans.plan_store import ActionState, StoredAction, open_actions, spent_today
 from tallystick.store.runs.contract_store import require_same_books
@@ -96,7 +97,15 @@ def _draw(
     standing = [found for found in outstanding if only is None or found.item_break.break_id in only]
     keys = {found.item_break.match_key for found in standing if rules and found.item_break.break_class in rules.classes}
     rows = _rows_now(contract, connections, keys) if keys else {}
-    candidates = [Candidate(outstanding=found, rows=rows.get(found.item_break.match_key, ())) for found in standing]
+    differing = keys_whose_copies_differ(engine, contract.name, keys) if keys else {}
+    candidates = [
+        Candidate(
+            outstanding=found,
+            rows=rows.get(found.item_break.match_key, ()),
+            differs_by=differing.get(found.item_break.match_key),
+        )
+        for found in standing
+    ]
     (newest,) = list_runs(engine, contract.name, limit=1)
     return make_plan(
         contract,

@@ -40,6 +40,16 @@ class BreakClass(StrEnum):
     COMPENSATION_NOT_EFFECTIVE = "compensation_not_effective"
 
 
+COPIES_DIFFER = frozenset(
+    {
+        BreakClass.AMOUNT_MISMATCH,
+        BreakClass.CURRENCY_MISMATCH,
+        BreakClass.COLUMN_MISMATCH,
+        BreakClass.MISROUTED_IN_TOPIC,
+    }
+)
+"""Classes of a key one of whose copies is wrong: a further copy may be its owner's correction."""
+
 SURPLUS_CLASSES = frozenset(
     {
         BreakClass.DUPLICATE_IN_TOPIC_NO_IDEMPOTENCE,

@@ -19,6 +19,7 @@ from tallystick.kafka_cluster.state import CLUSTER_STATE, ClusterState
 from tallystick.kafka_log.committed_records import CommittedRecord
 from tallystick.kafka_log.record import ACTION_HEADER
 from tallystick.model.cut import JudgedPart, PartitionSnapshot
+from tallystick.model.finding_names import BreakClass
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.stored_run import OutstandingBreak, RunSummary
 from tallystick.store.plans.claim_store import NOT_OUTSTANDING, Claims
@@ -143,6 +144,9 @@ class Walls:
 
     def last_cut_with_rows_unread(self, *_: object) -> int:
         return -1
+
+    def keys_whose_copies_differ(self, *_: object) -> dict[str, BreakClass]:
+        return {}
 
     def outstanding_breaks(self, *_: object) -> list[OutstandingBreak]:
         every = tuple(range(self.scene.items))

@@ -92,6 +92,25 @@ def test_a_late_original_behind_its_repair_is_taken_back_once_and_the_books_agre
 
 
 @pytest.mark.usefixtures("spark")
+def test_an_event_that_corrects_a_wrong_one_is_not_taken_back(new_books: NewBooks) -> None:
+    """Both stand under one key, and only one of them says what the ledger says."""
+    right, twice = payment("wrong", 700), payment("twice", 300)
+    with new_books(direction="ledger_to_topic", compensation=REPAIRS) as books:
+        books.take_cut()
+        books.post(right)
+        books.produce(replace(right, amount_minor=70))
+        books.both(twice)
+        (found,) = next_window(books, "w1").result.breaks
+        assert found.break_class == BreakClass.AMOUNT_MISMATCH
+        books.produce(right)
+        books.produce(twice)
+        plan = planned(books, next_window(books, "w2").cut.n)
+        assert [item.match_key for item in plan.items] == [twice.event_id]
+        (left_out,) = (one for one in plan.left_out if "may be the correction" in one.reason)
+        assert left_out.match_key == right.event_id
+
+
+@pytest.mark.usefixtures("spark")
 def test_an_event_that_names_a_copy_that_is_not_one_too_many_is_a_duplicate_itself(new_books: NewBooks) -> None:
     (once,) = payments("once")
     with new_books(direction="ledger_to_topic", compensation=REPAIRS) as books:

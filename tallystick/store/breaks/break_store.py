@@ -1,15 +1,15 @@
-"""Finds one break by its id, with the whole life of its items."""
+"""Finds one break by its id, with the whole life of its items, and keys by what any run found of them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Engine, Row, select
+from sqlalchemy import ARRAY, Connection, Engine, Row, Text, any_, func, literal, select
 
 from tallystick.model.break_history import EarlierRepair, LifeStep, ToldBreak
 from tallystick.model.errors import TallystickError
-from tallystick.model.finding_names import BreakClass
+from tallystick.model.finding_names import COPIES_DIFFER, BreakClass
 from tallystick.model.open_item import WriteOff
 from tallystick.store.plans.plan_store import ActionState
 from tallystick.store.runs.open_item_store import break_of_row, item_of_row, items_with_class
@@ -58,6 +58,25 @@ def find_break(engine: Engine, name: str) -> ToldBreak:
         if len(rows) > 1:
             raise BreakAmbiguous(_candidates(name, rows))
         return _told(connection, rows[0])
+
+
+def keys_whose_copies_differ(engine: Engine, contract_name: str, match_keys: Collection[str]) -> dict[str, BreakClass]:
+    """Return which of these keys any run found a break of by which their copies differ, and its class.
+
+    Whatever became of that break: of one that was written off the copies differ still.
+    """
+    asked = literal(sorted(match_keys), ARRAY(Text))
+    query = (
+        select(item_break.c.match_key, func.min(item_break.c.break_class).label("break_class"))
+        .where(
+            item_break.c.contract == contract_name,
+            item_break.c.break_class.in_(COPIES_DIFFER),
+            item_break.c.match_key == any_(asked),
+        )
+        .group_by(item_break.c.match_key)
+    )
+    with engine.connect() as connection:
+        return {row.match_key: BreakClass(row.break_class) for row in connection.execute(query)}
 
 
 def _pruned_hint(connection: Connection) -> str:

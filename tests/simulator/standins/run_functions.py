@@ -16,7 +16,7 @@ from tallystick.ledger.earlier_rows import EarlierRows, ReadSlice
 from tallystick.ledger.unread_rows import UnreadRows
 from tallystick.matching.unreadable_ranges import LedgerStarts, Loss
 from tallystick.model.cut import Cut, LedgerSlice, Sample
-from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.finding_names import COPIES_DIFFER, BreakClass, Doubt
 from tallystick.model.findings import negative_at_stake, total_at_stake
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemState, OpenItem, legs_item_id
@@ -418,6 +418,15 @@ def outstanding_breaks(engine: Store, contract_name: str) -> tuple[OutstandingBr
     ]
     found.sort(key=lambda one: (one.item_break.break_class, one.item_break.match_key, one.item_break.break_id))
     return tuple(found)
+
+
+def keys_whose_copies_differ(engine: Store, contract_name: str, match_keys: Collection[str]) -> dict[str, BreakClass]:
+    differing = (
+        (found.match_key, found.break_class)
+        for of_contract, _, found in engine.breaks.values()
+        if of_contract == contract_name and found.match_key in match_keys and found.break_class in COPIES_DIFFER
+    )
+    return dict(sorted(differing, reverse=True))
 
 
 def outstanding_classes(

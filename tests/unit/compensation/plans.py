@@ -90,6 +90,8 @@ def candidate(
     currency: str = "EUR",
     rows: tuple[CurrentRow, ...] | None = None,
     at: str = "",
+    original: str = "",
+    differs_by: BreakClass | None = None,
 ) -> Candidate:
     found = Break(
         break_id=break_id(contract="payouts", break_class=break_class, match_key=key, position=""),
@@ -101,12 +103,13 @@ def candidate(
         currency=currency,
         copies=1,
         story="",
-        evidence={"at": at},
+        evidence={"at": at, "original": original},
     )
     stands = row(key, amount_minor=amount_minor, currency=currency)
     return Candidate(
         outstanding=OutstandingBreak(item_break=found, cut_n=cut_n, first_seen_utc=NOON, first_seen_cut=first_seen_cut),
         rows=(stands,) if rows is None else rows,
+        differs_by=differs_by,
     )
 
 

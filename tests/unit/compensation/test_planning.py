@@ -18,7 +18,7 @@ from tallystick.compensation.plan import (
 )
 from tallystick.compensation.planning import make_plan
 from tallystick.contract.contract import Contract
-from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.finding_names import COPIES_DIFFER, BreakClass, Doubt
 from tallystick.model.findings import DoubtFound, break_id
 from tests.unit.compensation.plans import (
     DOUBLED,
@@ -205,6 +205,32 @@ def test_a_copy_too_many_is_taken_back_by_its_place_and_the_words_say_so() -> No
 def test_a_copy_that_does_not_stand_on_its_legs_topic_is_left_out(at: str) -> None:
     planned = plan(candidate("b", break_class=DOUBLED, at=at), **TAKES_BACK)
     assert reasons(planned) == {"b": "the copy does not stand on the topic of its leg"}
+
+
+IN_PLACE = "topic:billing.payouts:1:17"
+
+
+@pytest.mark.parametrize("differs_by", sorted(COPIES_DIFFER))
+def test_a_copy_whose_key_has_a_wrong_one_may_be_the_correction_and_is_left_out(differs_by: BreakClass) -> None:
+    event = candidate("b", break_class=DOUBLED, at=IN_PLACE, differs_by=differs_by)
+    (why,) = reasons(plan(event, **TAKES_BACK)).values()
+    assert why.startswith(f"its key has a break {differs_by} too, so that this copy may be the correction")
+    (why,) = reasons(plan_rows(replace(doubled_row(FIRST, SECOND), differs_by=differs_by))).values()
+    assert why.startswith(f"its key has a break {differs_by} too")
+
+
+def test_a_wrong_copy_of_a_key_keeps_nobody_from_publishing_what_is_missing() -> None:
+    missing = candidate("b", differs_by=BreakClass.MISROUTED_IN_TOPIC)
+    assert len(plan(missing, **TAKES_BACK).items) == 1
+
+
+@pytest.mark.parametrize(
+    ("original", "planned"), [("", 1), ("topic:billing.payouts:0:3", 1), ("topic:billing.fees:0:3", 0)]
+)
+def test_a_copy_that_repeats_one_on_another_topic_than_its_legs_is_left_out(original: str, planned: int) -> None:
+    found = plan(candidate("b", break_class=DOUBLED, at=IN_PLACE, original=original), **TAKES_BACK)
+    assert len(found.items) == planned
+    assert ("stands on another topic than its leg's" in str(reasons(found))) == (not planned)
 
 
 def test_of_two_copies_too_many_of_one_event_a_plan_takes_one_back() -> None:

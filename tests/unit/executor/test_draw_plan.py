@@ -49,6 +49,7 @@ class Store:
             "outstanding_breaks",
             "last_cut_with_offsets_lost",
             "last_cut_with_rows_unread",
+            "keys_whose_copies_differ",
             "cluster_state_document",
             "open_ledger",
             "read_source_rows",
@@ -82,6 +83,9 @@ class Store:
     def last_cut_with_offsets_lost(self, engine: str, name: str) -> int:
         assert (engine, name) == ("engine", "payouts")
         return self.lost_at
+
+    def keys_whose_copies_differ(self, engine: str, name: str, keys: Collection[str]) -> dict[str, BreakClass]:
+        return {}
 
     def last_cut_with_rows_unread(self, engine: str, name: str) -> int:
         assert (engine, name) == ("engine", "payouts")
