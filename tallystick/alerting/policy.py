@@ -50,7 +50,7 @@ def alerts_for(
     grown = [_escalation(contract, cut, one, stand[one], firing[one]) for one in sorted(stand)]
     seen = list(_seen_alerts(contract, result, cut))
     alerts = [*told, *(alert for alert in grown if alert), *(one for one in seen if is_news(one, firing))]
-    gone = set(firing) & _SEEN_ANEW - {alert.name for alert in seen}
+    gone = (set(firing) & _SEEN_ANEW) - {alert.name for alert in seen} - _not_looked_for(result, firing)
     if contract.expectations is None:
         gone |= set(firing) & OWN_EXPECTATIONS
     if result.verdict is Verdict.INCONCLUSIVE:
@@ -86,6 +86,25 @@ def alerts_of_write_off(
 
 _SEEN_ANEW: frozenset[str] = frozenset((*Notice, *PAGING_DOUBTS))
 """Names of alerts of what is looked at anew by each run."""
+
+_TOLD_ONCE = frozenset((BreakClass.OUT_OF_ORDER_IN_TOPIC, BreakClass.BLED_INTO_TRANSACTION))
+"""Classes of which a break may have no item that later runs follow."""
+
+
+def _not_looked_for(result: RunResult, firing: Mapping[str, Alert]) -> set[str]:
+    """Names of what the run could not look for, so that its silence ends nothing: a cut that was closed asked nobody,
+    and an open transaction on a partition that hangs may be the one that nobody will end.
+    """
+    if any(found.doubt is Doubt.CUT_CLOSED for found in result.doubts):
+        return set(_SEEN_ANEW)
+    hanging = firing.get(Doubt.HANGING_TRANSACTION)
+    told = () if hanging is None else hanging.details.get("sentences", ())
+    held = [
+        f"{found.details['topic']}[{found.details['partition']}]:"
+        for found in result.doubts
+        if found.doubt is Doubt.HELD_BY_OPEN_TRANSACTION and "topic" in found.details
+    ]
+    return {str(Doubt.HANGING_TRANSACTION)} if any(one.startswith(tuple(held)) for one in told if held) else set()
 
 
 def sink_name(sink: AlertSinkSection) -> str:
@@ -135,11 +154,14 @@ def _break_alert(
 ) -> Alert:
     """What a run that found breaks of the class says. before: its newest alert, where that is no resolve."""
     breaks = [item_break for item_break in result.breaks if item_break.break_class is break_class]
-    now = outstanding.get(break_class) or Outstanding(
-        count=len(breaks),
-        money=money_at_stake(breaks),
-        first_seen_utc=cut.now_utc,
-        negative=negative_at_stake((one.currency, one.amount_minor) for one in breaks),
+    now = _with_new(
+        outstanding.get(break_class),
+        Outstanding(
+            count=len(breaks),
+            money=money_at_stake(breaks),
+            first_seen_utc=cut.now_utc,
+            negative=negative_at_stake((one.currency, one.amount_minor) for one in breaks),
+        ),
     )
     severity = severity_now(contract.alert, break_class, now, cut=cut)
     return Alert(
@@ -160,6 +182,17 @@ def _break_alert(
             **({"doubts": _doubts_in_words(result)} if _quiet_doubts(result) else {}),
         },
         sinks=_sinks(contract),
+    )
+
+
+def _with_new(stands: Outstanding | None, new: Outstanding) -> Outstanding:
+    """What stands, and no less than what is new: a break that is told once has no item that would stand."""
+    if stands is None:
+        return new
+    return replace(
+        stands,
+        count=max(stands.count, new.count),
+        money={one: max(stands.money.get(one, 0), new.money.get(one, 0)) for one in {**stands.money, **new.money}},
     )
 
 
@@ -197,7 +230,9 @@ def is_news(alert: Alert, firing: Mapping[str, Alert]) -> bool:
         return True
     if alert.name == INCONCLUSIVE:
         return not _doubts_told(alert) <= _doubts_told(before)
-    return bool(alert.details["count"] > before.details["count"])
+    known = before.details.get("producers")
+    another = known is not None and not set(alert.details.get("producers", ())) <= set(known)
+    return another or bool(alert.details["count"] > before.details["count"])
 
 
 def _doubts_told(alert: Alert) -> set[str]:
@@ -207,13 +242,23 @@ def _doubts_told(alert: Alert) -> set[str]:
 def _seen_alerts(contract: Contract, result: RunResult, cut: Cut) -> Iterator[Alert]:
     """One per paging doubt and per paging notice that this run saw, by name within each."""
     for doubt in PAGING_DOUBTS:
-        sentences = [found.sentence for found in result.doubts if found.doubt is doubt]
+        told_here = [found for found in result.doubts if found.doubt is doubt]
+        sentences = [found.sentence for found in told_here]
         if sentences:
-            yield _seen_alert(contract, cut, doubt, Severity.CRITICAL, sentences, len(sentences))
+            seen = _seen_alert(contract, cut, doubt, Severity.CRITICAL, sentences, len(sentences))
+            producers = _producers(told_here)
+            yield replace(seen, details={**seen.details, "producers": producers}) if producers else seen
     for notice in sorted({found.notice for found in result.notices if found.pages}):
         told = [found for found in result.notices if found.notice is notice and found.pages]
         sentences = [found.sentence for found in told]
         yield _seen_alert(contract, cut, notice, Severity.WARNING, sentences, sum(found.count for found in told))
+
+
+def _producers(doubts: Collection[DoubtFound]) -> list[str]:
+    """Who holds what: an acknowledged incident is another one where another producer does, or on another partition."""
+    told = ("topic", "partition", "producer_id")
+    places = (one.details for one in doubts if all(name in one.details for name in told))
+    return sorted({" ".join(str(place[name]) for name in told) for place in places})
 
 
 def _seen_alert(
@@ -277,6 +322,8 @@ def _resolve(contract: Contract, cut: Cut, alert_name: str) -> Alert:
 
 
 def _over(alert_name: str) -> str:
+    if alert_name in _TOLD_ONCE:
+        return "none outstanding; one that no item follows was told once, and stands as it was found"
     return "not seen any more" if alert_name in _SEEN_ANEW else "none outstanding"
 
 

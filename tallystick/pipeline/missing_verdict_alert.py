@@ -18,7 +18,7 @@ from tallystick.contract.contract import Contract
 from tallystick.contract.verdict_deadline import is_overdue, verdict_due_utc
 from tallystick.store.alerts.alert_store import append_alerts, firing_names, newest_alert, one_deliverer
 from tallystick.store.runs.cut_store import read_cut
-from tallystick.store.runs.run_store import judged_until
+from tallystick.store.runs.run_store import judged_until, list_runs
 from tallystick.text.plain import format_time, format_window
 
 
@@ -78,14 +78,22 @@ def overdue_alert(
 def resolve_silences(engine: Engine, contract: Contract, *, now_utc: datetime) -> tuple[str, ...]:
     """Put into the outbox that verdicts are back, once one is stored; gives the names of the alerts that this resolves.
 
-    What is overdue stays so while a further window should have its verdict by now: one page for one outage.
+    What is overdue stays so while a further window should have its verdict by now: one page for one outage. A run without
+    a verdict stays told until one is stored after its page: to deliver an older one anew ends nothing.
     """
     with one_deliverer(engine, contract.name):
         over = SILENCES & firing_names(engine, contract.name)
         if VERDICT_OVERDUE in over and _still_overdue(engine, contract, now_utc):
             over -= {VERDICT_OVERDUE}
+        if NO_VERDICT in over and not _judged_since(engine, contract):
+            over -= {NO_VERDICT}
         append_alerts(engine, [_resolve(contract, alert_name) for alert_name in sorted(over)])
     return tuple(sorted(over))
+
+
+def none_is_overdue(contract: Contract) -> Alert:
+    """The end of such a page."""
+    return _resolve(contract, VERDICT_OVERDUE)
 
 
 def _silence_alert(
@@ -118,6 +126,13 @@ def _page_once(engine: Engine, page: Alert) -> None:
     if newest and newest.action is not AlertAction.RESOLVE and newest.details["scheduler_run_id"] == run_id:
         return
     append_alerts(engine, [page])
+
+
+def _judged_since(engine: Engine, contract: Contract) -> bool:
+    """Was a verdict stored after the page of the newest run without one?"""
+    page = newest_alert(engine, contract.name, NO_VERDICT)
+    judged = list_runs(engine, contract.name, limit=1)
+    return page is not None and page.at_utc is not None and any(one.recorded_at > page.at_utc for one in judged)
 
 
 def _still_overdue(engine: Engine, contract: Contract, now_utc: datetime) -> bool:

@@ -120,6 +120,21 @@ def test_a_store_that_does_not_answer_is_told_of_once_and_the_page_is_recorded_l
     assert (len(store.paged), store.delivered, store.waited) == (1, 1, [15, 30])
 
 
+def test_what_was_told_without_the_store_ends_where_the_window_was_judged_in_time(store: Store) -> None:
+    store.fails, store.is_judged = [StoreUnreachable("no answer")], True
+    miss()
+    assert [str(alert.action) for alert in store.sent_without] == ["trigger", "resolve"]
+    assert len({alert.dedup_key for alert in store.sent_without}) == 1
+    assert (store.paged, store.waited) == ([], [15])
+
+
+def test_what_was_told_without_the_store_is_recorded_however_late_the_store_answers(store: Store) -> None:
+    store.fails = [StoreUnreachable("no answer") for _ in range(20)]
+    miss()
+    assert (len(store.sent_without), len(store.paged), len(store.waited)) == (1, 1, 20)
+    assert store.waited[6:] == 14 * [600]
+
+
 def test_another_failure_is_tried_again_and_not_told_around_the_store(store: Store) -> None:
     store.fails = [ValueError("a sink is down")]
     miss()

@@ -68,9 +68,9 @@ def test_an_alert_is_posted_once(store: Engine, books: Any, receiver: Receiver) 
 
 def test_links_are_filled_in_for_each_alert(store: Engine, books: Any, receiver: Receiver) -> None:
     books.commit(store, books.result(0), alerts=(alert(0),))
-    links = {"report": "https://reports.example.org/{contract}/{cut_n}.html"}
+    links = {"report": "https://reports.example.org/{team}/{contract}/{cut_n}.html"}
     deliver_pending(store, "payouts", [sink(receiver)], links=links)
-    assert receiver.taken[0]["details"]["links"] == {"report": "https://reports.example.org/payouts/0.html"}
+    assert receiver.taken[0]["details"]["links"] == {"report": "https://reports.example.org/{team}/payouts/0.html"}
 
 
 @pytest.mark.parametrize(

@@ -82,9 +82,25 @@ def deliver(store: Engine, *phones: Phone) -> None:
     deliver_pending(store, "payouts", phones)
 
 
-def test_a_page_is_resolved_once_when_verdicts_are_back(store: Engine, contract: Contract, phone: Phone) -> None:
+def test_a_page_is_resolved_once_when_verdicts_are_back(
+    store: Engine, contract: Contract, books: Books, phone: Phone
+) -> None:
     page(store, contract)
+    books.commit(store, books.result(0))
     assert [resolve(store, contract) for _ in range(2)] == [("no_verdict",), ()]
+    deliver(store, phone)
+    assert phone.heard == list(SILENT)
+
+
+def test_a_page_does_not_end_by_a_verdict_that_was_there_before_it(
+    store: Engine, contract: Contract, books: Books, phone: Phone
+) -> None:
+    """Somebody clears the alert task of an older run, so that it delivers once more."""
+    books.commit(store, books.result(0))
+    page(store, contract)
+    assert resolve(store, contract) == ()
+    books.commit(store, books.result(1))
+    assert resolve(store, contract) == ("no_verdict",)
     deliver(store, phone)
     assert phone.heard == list(SILENT)
 
@@ -96,10 +112,11 @@ def test_where_nothing_was_paged_nothing_is_resolved(store: Engine, contract: Co
 
 
 def test_a_second_silence_pages_again_and_a_second_try_of_the_first_does_not(
-    store: Engine, contract: Contract, phone: Phone
+    store: Engine, contract: Contract, books: Books, phone: Phone
 ) -> None:
     for run_id in ("scheduled__1", "scheduled__1", "scheduled__2"):
         page(store, contract, run_id=run_id)
+    books.commit(store, books.result(0))
     resolve(store, contract)
     page(store, contract, run_id="scheduled__2")
     deliver(store, phone)
@@ -107,12 +124,13 @@ def test_a_second_silence_pages_again_and_a_second_try_of_the_first_does_not(
 
 
 def test_a_phone_that_is_off_keeps_nobody_else_from_hearing_and_hears_it_later(
-    store: Engine, contract: Contract, phone: Phone
+    store: Engine, contract: Contract, books: Books, phone: Phone
 ) -> None:
     off = Phone("file:second", is_on=False)
     page(store, contract)
     with pytest.raises(DeliveryFailed, match="file:second: trigger tallystick/payouts/no_verdict: it is off"):
         deliver(store, off, phone)
+    books.commit(store, books.result(0))
     resolve(store, contract)
     off.is_on = True
     deliver(store, off, phone)

@@ -10,13 +10,18 @@ import base64
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from tallystick.alerting.alert import Alert, AlertAction
 from tallystick.alerting.sinks.http_post import TIMEOUT_SECONDS, post
 from tallystick.alerting.template import render_json
 from tallystick.contract.alerts import Severity
+
+_CLOCKS_APART = timedelta(minutes=5)
+"""What has ended is told as ended so long ago: one that ends in Alertmanager's future fires on there until then, and
+then until the end that it had been given before. Source: Alertmanager, types.Alert.Merge.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,12 +60,13 @@ class AlertmanagerSink:
         told = render_json("alertmanager", alert)
         began_utc = alert.began_utc or now_utc
         fires = None if alert.action is AlertAction.RESOLVE else alert.severity
+        ended_utc = max(began_utc, now_utc - _CLOCKS_APART)
         return [
             {
                 **told,
                 "labels": {**told["labels"], "severity": str(severity)},
                 "startsAt": began_utc.isoformat(),
-                "endsAt": (self.fires_until(now_utc) if severity is fires else max(began_utc, now_utc)).isoformat(),
+                "endsAt": (self.fires_until(now_utc) if severity is fires else ended_utc).isoformat(),
             }
             for severity in Severity
         ]

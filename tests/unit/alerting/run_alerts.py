@@ -69,7 +69,7 @@ def alerts(
     *breaks: Break,
     n: int = 5,
     verdict: Verdict = Verdict.BROKEN,
-    doubts: tuple[Doubt, ...] = (),
+    doubts: tuple[Doubt | DoubtFound, ...] = (),
     notices: tuple[NoticeFound, ...] = (),
     firing: tuple[str, ...] | Mapping[str, Alert] = (),
     outstanding: Mapping[BreakClass, Outstanding] | None = None,
@@ -77,7 +77,9 @@ def alerts(
     by_time: bool = False,
     expectations: str | None = None,
 ) -> list[Alert]:
-    told = tuple(DoubtFound(doubt=doubt, sentence=f"{doubt}: why.") for doubt in doubts)
+    told = tuple(
+        one if isinstance(one, DoubtFound) else DoubtFound(doubt=one, sentence=f"{one}: why.") for one in doubts
+    )
     result = run_result("payouts", n, verdict=verdict, doubts=told, breaks=breaks, notices=notices)
     changes = {"alert": CONTRACT.alert.model_copy(update=rules or {}), "expectations": expectations}
     contract = CONTRACT.model_copy(update=changes)

@@ -10,7 +10,7 @@ from tallystick.alerting.alert_json import message_of
 from tallystick.alerting.policy import severity_of
 from tallystick.contract.alerts import AlertRules, Severity
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
-from tallystick.model.findings import NoticeFound, money_at_stake
+from tallystick.model.findings import DoubtFound, NoticeFound, money_at_stake
 from tallystick.model.verdict import Verdict
 from tallystick.report.break_sample import stakes
 from tallystick.text.verdict_sentence import sums_of
@@ -168,6 +168,48 @@ def test_what_is_looked_at_anew_resolves_at_the_first_run_that_does_not_see_it(
     found = told(verdict=verdict, doubts=doubts, firing=(topic, MISSING), outstanding=standing(a_break("a")))
     assert ("resolve", topic) in found
     assert ("resolve", MISSING) not in found
+
+
+def held(partition: int) -> DoubtFound:
+    details = {"topic": "billing.payouts", "partition": partition}
+    return DoubtFound(doubt=Doubt.HELD_BY_OPEN_TRANSACTION, sentence="It is open.", details=details)
+
+
+def test_a_cut_that_was_closed_unread_ends_nothing_that_runs_look_at_anew() -> None:
+    firing = ("retention_overtakes", "hanging_transaction")
+    assert told(verdict=Verdict.INCONCLUSIVE, doubts=(Doubt.CUT_CLOSED,), firing=firing) == [
+        ("trigger", "inconclusive")
+    ]
+
+
+@pytest.mark.parametrize(("partition", "ends"), [(0, False), (1, True)])
+def test_a_hanging_transaction_does_not_end_while_one_is_open_where_it_hangs(partition: int, ends: bool) -> None:
+    """Whether nobody will end it, a cluster that answers in part does not say."""
+    sentences = ["billing.payouts[0]: the transaction of producer 7 is open, and nobody will end it."]
+    firing = {HANGING: fired(HANGING, severity=Severity.CRITICAL, count=1, sentences=sentences)}
+    found = told(verdict=Verdict.INCONCLUSIVE, doubts=(held(partition),), firing=firing)
+    assert (("resolve", HANGING) in found) == ends
+
+
+@pytest.mark.parametrize(("producer_id", "pages"), [(7, []), (9, [("trigger", HANGING)])])
+def test_another_producers_hanging_transaction_pages_though_as_many_were_acknowledged(
+    producer_id: int, pages: list[tuple[str, str]]
+) -> None:
+    firing = {HANGING: fired(HANGING, by="Ada", count=1, producers=["billing.payouts 0 7"])}
+    details = {"topic": "billing.payouts", "partition": 0, "producer_id": producer_id}
+    hangs = DoubtFound(doubt=HANGING, sentence="It hangs.", details=details)
+    assert told(verdict=Verdict.INCONCLUSIVE, doubts=(hangs,), firing=firing) == pages
+
+
+BLED = BreakClass.BLED_INTO_TRANSACTION
+
+
+def test_a_break_that_no_item_follows_counts_beside_an_older_one_and_its_end_says_what_it_is_worth() -> None:
+    small, large = a_break("a", break_class=BLED, amount_minor=1), a_break("b", break_class=BLED, amount_minor=10**8)
+    (alert,) = alerts(large, outstanding=standing(small))
+    assert (alert.severity, alert.details["outstanding_money_minor"]) == (Severity.CRITICAL, {"EUR": 10**8})
+    (over,) = alerts(verdict=Verdict.MATCHED, firing=(BLED,))
+    assert over.summary.endswith("none outstanding; one that no item follows was told once, and stands as it was found")
 
 
 def test_no_run_resolves_what_is_told_of_verdicts_that_are_not_there() -> None:

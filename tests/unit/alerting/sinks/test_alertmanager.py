@@ -2,7 +2,7 @@
 
 import base64
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -39,6 +39,17 @@ def test_alertmanager_is_told_until_when_an_alert_fires(receiver: Receiver) -> N
 def test_alertmanager_counts_an_acknowledged_alert_as_firing(receiver: Receiver) -> None:
     alertmanager(receiver).deliver(ACKNOWLEDGED)
     assert firing(receiver.taken[0]) == ["error"]
+
+
+@pytest.mark.parametrize("ahead", [timedelta(0), timedelta(minutes=4)], ids=["as Alertmanager's", "4 minutes ahead"])
+def test_what_has_ended_has_ended_for_alertmanager_too_where_this_hosts_clock_is_ahead(
+    receiver: Receiver, ahead: timedelta
+) -> None:
+    began_utc = NOON - HOUR
+    sink = replace(alertmanager(receiver), now=lambda: NOON + ahead)
+    sink.deliver(replace(RESOLVED, began_utc=began_utc))
+    (documents,) = receiver.taken
+    assert all(began_utc < datetime.fromisoformat(one["endsAt"]) < NOON for one in documents)
 
 
 def test_an_alert_that_escalates_fires_once_in_alertmanager(receiver: Receiver) -> None:
