@@ -78,8 +78,8 @@ def overdue_alert(
 def resolve_silences(engine: Engine, contract: Contract, *, now_utc: datetime) -> tuple[str, ...]:
     """Put into the outbox that verdicts are back, once one is stored; gives the names of the alerts that this resolves.
 
-    What is overdue stays so while a further window should have its verdict by now: one page for one outage. A run without
-    a verdict stays told until one is stored after its page: to deliver an older one anew ends nothing.
+    What is overdue stays so while a further window should have its verdict by now: one page for one outage. A page of a
+    run without a verdict stays until one is stored after that: to deliver an older one anew ends nothing.
     """
     with one_deliverer(engine, contract.name):
         over = SILENCES & firing_names(engine, contract.name)

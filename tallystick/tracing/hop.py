@@ -271,8 +271,9 @@ def _fate_of_copy(copy: Copy, cut: TracedCut | None, newest: TracedCut | None) -
         )
     if cut.is_pruned:
         return HopState.UNPROVEN, f"Cut {cut.n} has read it; what that run found has been pruned."
-    if cut.verdict is Verdict.INCONCLUSIVE:
-        return HopState.UNPROVEN, f"Cut {cut.n} has read it and has no break of it, and its run is INCONCLUSIVE."
+    if cut.verdict is Verdict.INCONCLUSIVE or cut.has_doubts:
+        unproven = "is INCONCLUSIVE" if cut.verdict is Verdict.INCONCLUSIVE else "could not see all of its window"
+        return HopState.UNPROVEN, f"Cut {cut.n} has read it and has no break of it, and its run {unproven}."
     return HopState.MATCHED, f"Cut {cut.n} has read it and matched it: it has neither a break nor an open item of it."
 
 

@@ -38,7 +38,7 @@ def trace_one_key(
     stored: matched, a break and what became of it, in flight, not judged yet, not seen, or not told. Nothing is stored,
     and the key is printed nowhere.
 
-    Exit code 1: a break of the key stands. Exit code 3: none stands, and not every contract could be asked.
+    Exit code 1: a break of the key stands. Exit code 3: none stands, and not all could be asked.
 
     Example: `tallystick trace 7c9e6679-7425-40de-944b-e07fc1f90ae7`
     """
@@ -76,7 +76,7 @@ def trace_one_key(
     states = {hop.state for trace in traces for hop in trace.hops}
     if HopState.BROKEN in states:
         raise typer.Exit(ExitCode.BROKEN)
-    if HopState.NOT_ASKED in states:
+    if any(one.state is HopState.NOT_ASKED for trace in traces for hop in trace.hops for one in hop.statements):
         raise typer.Exit(ExitCode.INCONCLUSIVE)
 
 

@@ -30,7 +30,10 @@ ROWS_MAX = 200
 
 @dataclass(frozen=True, kw_only=True)
 class TracedCut:
-    """A cut as a trace names it. verdict: None where it has none yet. is_pruned: what its run found is gone."""
+    """A cut as a trace names it. verdict: None where it has none yet. is_pruned: what its run found is gone.
+
+    has_doubts: its run could not see all, so that what it is silent of is not matched for that.
+    """
 
     n: int
     window_start_utc: datetime
@@ -38,6 +41,7 @@ class TracedCut:
     scheduler_run_id: str
     verdict: Verdict | None
     is_pruned: bool = False
+    has_doubts: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,7 +191,11 @@ def _newest_rows(
 def _cuts(connection: Connection, contract_name: str, numbers: Collection[int]) -> dict[int, TracedCut]:
     on = (verdict_table.c.contract == cut_table.c.contract) & (verdict_table.c.cut_n == cut_table.c.n)
     statement = (
-        select(cut_table, verdict_table.c.verdict)
+        select(
+            cut_table,
+            verdict_table.c.verdict,
+            (func.jsonb_array_length(verdict_table.c.doubts) > 0).label("has_doubts"),
+        )
         .outerjoin(verdict_table, on)
         .where(cut_table.c.contract == contract_name, cut_table.c.n.in_(numbers))
     )
@@ -200,6 +208,7 @@ def _cuts(connection: Connection, contract_name: str, numbers: Collection[int]) 
             scheduler_run_id=row.scheduler_run_id,
             verdict=Verdict(row.verdict) if row.verdict else None,
             is_pruned=mark is not None and row.n < mark.kept_from_cut_n,
+            has_doubts=bool(row.has_doubts),
         )
         for row in connection.execute(statement)
     }

@@ -215,22 +215,19 @@ def test_a_copy_whose_key_has_a_wrong_one_may_be_the_correction_and_is_left_out(
     event = candidate("b", break_class=DOUBLED, at=IN_PLACE, differs_by=differs_by)
     (why,) = reasons(plan(event, **TAKES_BACK)).values()
     assert why.startswith(f"its key has a break {differs_by} too, so that this copy may be the correction")
-    (why,) = reasons(plan_rows(replace(doubled_row(FIRST, SECOND), differs_by=differs_by))).values()
-    assert why.startswith(f"its key has a break {differs_by} too")
+    assert "may be the correction" in str(
+        reasons(plan_rows(replace(doubled_row(FIRST, SECOND), differs_by=differs_by)))
+    )
 
 
 def test_a_wrong_copy_of_a_key_keeps_nobody_from_publishing_what_is_missing() -> None:
-    missing = candidate("b", differs_by=BreakClass.MISROUTED_IN_TOPIC)
-    assert len(plan(missing, **TAKES_BACK).items) == 1
+    assert len(plan(candidate("b", differs_by=BreakClass.MISROUTED_IN_TOPIC), **TAKES_BACK).items) == 1
 
 
-@pytest.mark.parametrize(
-    ("original", "planned"), [("", 1), ("topic:billing.payouts:0:3", 1), ("topic:billing.fees:0:3", 0)]
-)
-def test_a_copy_that_repeats_one_on_another_topic_than_its_legs_is_left_out(original: str, planned: int) -> None:
+@pytest.mark.parametrize(("original", "left_out"), [("", 0), ("topic:billing.payouts:0:3", 0), ("topic:b.fees:0:3", 1)])
+def test_a_copy_that_repeats_one_on_another_topic_than_its_legs_is_left_out(original: str, left_out: int) -> None:
     found = plan(candidate("b", break_class=DOUBLED, at=IN_PLACE, original=original), **TAKES_BACK)
-    assert len(found.items) == planned
-    assert ("stands on another topic than its leg's" in str(reasons(found))) == (not planned)
+    assert [("stands on another topic" in one) for one in reasons(found).values()] == left_out * [True]
 
 
 def test_of_two_copies_too_many_of_one_event_a_plan_takes_one_back() -> None:

@@ -120,6 +120,8 @@ def test_an_item_without_a_break_of_the_key_is_told_by_its_state(state: ItemStat
     [
         (SlicePlace(cut_n=3), {}, HopState.MATCHED, "Cut 3 has read it and matched it"),
         (SlicePlace(cut_n=7), {}, HopState.UNPROVEN, "INCONCLUSIVE"),
+        (SlicePlace(cut_n=4), {}, HopState.MATCHED, "Cut 4 has read it and matched it"),
+        (SlicePlace(cut_n=5), {}, HopState.UNPROVEN, "its run could not see all of its window"),
         (SlicePlace(cut_n=6), {}, HopState.UNPROVEN, "has been pruned"),
         (SlicePlace(cut_n=8), {}, HopState.NOT_JUDGED, "cut 9 is the newest that is judged"),
         (SlicePlace(cut_n=None, is_beyond=True, ends_at=12), {}, HopState.NOT_JUDGED, "ends before 12"),
@@ -133,6 +135,7 @@ def test_a_copy_is_told_by_the_cut_that_has_read_it(
     place: SlicePlace, more: dict[str, Any], expected: HopState, words: str
 ) -> None:
     cuts = {n: cut(n) for n in range(10)}
+    cuts |= {4: cut(4, Verdict.BROKEN), 5: cut(5, Verdict.BROKEN, has_doubts=True)}
     cuts |= {6: cut(6, is_pruned=True), 7: cut(7, Verdict.INCONCLUSIVE), 8: cut(8, None)}
     told = only(hop_of(facts(copies=(copy(place, **more),), cuts=cuts)))
     assert (told.state, told.places) == (expected, (PLACE,))
