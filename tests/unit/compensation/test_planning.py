@@ -1,4 +1,7 @@
-"""What is planned from a run's breaks, and what is left out by name and reason."""
+"""What is planned from a run's breaks, and what is left out by name and reason.
+
+One file, since each reason to leave a break out is one line of the same list.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
