@@ -172,6 +172,8 @@ def test_a_ledger_that_does_not_answer_is_told_and_never_as_not_found(
     told = statements(chain(world, LATER, "--live"), world.names[1])[-1]
     assert told["state"] == "not_asked"
     assert "could not be looked up: LedgerUnreachable" in told["sentence"]
+    assert states(world, FINE, "--live") == ["matched", "matched", "not_judged"]
+    assert trace(FINE, "--live", "--contract", world.names[2]).exit_code == 3
 
 
 def test_without_its_index_of_keys_not_seen_is_not_said(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
