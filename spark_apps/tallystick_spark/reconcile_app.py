@@ -44,7 +44,12 @@ from tallystick.host.gc_tuning import relaxed_gc
 from tallystick.host.private_files import private_folder
 from tallystick.judging.canaries import missed_canaries
 from tallystick.judging.judge import judge
-from tallystick.kafka_cluster.rewritten_since import refuse_rewritten, rewritten_since_cut, without_rewritten
+from tallystick.kafka_cluster.rewritten_since import (
+    refuse_rewritten,
+    rewritten_above,
+    rewritten_since_cut,
+    without_rewritten,
+)
 from tallystick.kafka_log.fetch import fetcher, open_admin
 from tallystick.kafka_log.header_cache import BatchHeads, KeptHeads
 from tallystick.ledger.key_index import commit_index, delete_expired, first_kept, index_folder, new_seed
@@ -305,6 +310,7 @@ def judge_cut(
         cut = without_expired(cut, partitions)
         rewritten = rewritten_since_cut(sides.fetcher(), cut, partitions)
         cut = without_rewritten(cut, rewritten)
+        above = rewritten_above(sides.fetcher(), past.previous, cut, partitions)
         by_log = reads_log(contract)
         census = None if by_log else beside.submit(take_cut_census, sides, cut, announce_figures)
         announce("scanning", offsets=sum(len(part.readable) for part in cut.topic_slices))
@@ -339,7 +345,7 @@ def judge_cut(
             scan=scan,
             census=tuple(counted),
             partitions_before=partitions,
-            rewritten=rewritten,
+            rewritten=(*rewritten, *above),
             stored_look_ups=stored_look_ups,
             indexes=indexes,
         )

@@ -1,4 +1,5 @@
-"""R1, before a slice is judged: was its end cut away and written anew since its cut was made?
+"""R1, before a slice is judged: was its end cut away and written anew since its cut was made, or what the cut before it
+had seen and could not read yet?
 
 A cut's records lie below what was stable when it was made, so their batches have no later leader epoch than their
 leader had at that moment. Only an unclean election, or a disk that was put back, ends a log below that; what is written
@@ -13,7 +14,7 @@ from tallystick.kafka_cluster.batch_fingerprints import fingerprints, identity, 
 from tallystick.kafka_cluster.state import BatchFingerprint, RewrittenBatch
 from tallystick.kafka_log.fetch import Fetch, OffsetNotInLog
 from tallystick.kafka_log.log_walk import walk_batches
-from tallystick.model.cut import Cut, PartitionSnapshot, TopicSlice
+from tallystick.model.cut import Cut, PartitionSnapshot, TopicSlice, discontinuity
 from tallystick.model.errors import TallystickError
 from tallystick.model.offsets import TopicPartition
 
@@ -42,6 +43,53 @@ def _written_anew(fetch: Fetch, cut: Cut, now: PartitionSnapshot) -> RewrittenBa
     except OffsetNotInLog:
         return None  # the scan finds as much
     return _first_anew(part, last, cut_n=cut.n)
+
+
+def rewritten_above(
+    fetch: Fetch, previous: Cut, cut: Cut, now: Iterable[PartitionSnapshot]
+) -> tuple[RewrittenBatch, ...]:
+    """Find the logs that were cut back above what the previous cut could read: by a lower high watermark now, or by a
+    batch of a later leader that stands below where it had been.
+
+    Nothing that was read is another record. But the markers that had ended its transactions stood there too, and
+    whoever comes next may end them otherwise.
+    """
+    found = (_anew_above(fetch, previous, cut, part) for part in now)
+    return tuple(one for one in found if one)
+
+
+def _anew_above(fetch: Fetch, previous: Cut, cut: Cut, now: PartitionSnapshot) -> RewrittenBatch | None:
+    before, own = previous.slice_of(now.topic_partition), cut.slice_of(now.topic_partition)
+    if before is None or own is None or discontinuity(previous, now) or discontinuity(cut, now):
+        return None
+    had_ended, ends = before.snapshot.high_watermark, min(own.snapshot.high_watermark, now.high_watermark)
+    if ends < had_ended:
+        return RewrittenBatch(
+            topic_partition=now.topic_partition,
+            kafka_offset=ends,
+            read_by_cut=previous.n,
+            before=f"it ended at offset {had_ended}",
+            now=f"it ends at offset {ends}",
+            is_above=True,
+        )
+    start, end = max(before.offsets.kafka_offset_end, now.log_start), min(had_ended, own.readable.kafka_offset_end)
+    if start >= end or not 0 <= before.snapshot.leader_epoch < now.leader_epoch:
+        return None
+    above = replace(own.readable, kafka_offset_start=start, kafka_offset_end=end)
+    try:
+        (*_, last) = fingerprints(now.topic_partition, walk_batches(fetch, tail_of(above), read_committed=False))
+    except (OffsetNotInLog, ValueError):
+        return None  # it expired meanwhile, or no batch is left there
+    if last.leader_epoch <= before.snapshot.leader_epoch:
+        return None
+    return RewrittenBatch(
+        topic_partition=now.topic_partition,
+        kafka_offset=last.kafka_offset_start,
+        read_by_cut=previous.n,
+        before=f"leader epoch {before.snapshot.leader_epoch} at most",
+        now=identity(last),
+        is_above=True,
+    )
 
 
 def without_rewritten(cut: Cut, rewritten: Iterable[RewrittenBatch]) -> Cut:

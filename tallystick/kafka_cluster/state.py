@@ -117,7 +117,7 @@ class RewrittenBatch:
 
     unread_offsets: of a slice that is left out, since its end was written anew before the run of its cut, which is
     read_by_cut; 0: none is. is_gone: retention has taken what came in its place; read_by_cut is then the cut that
-    saw the log end below it.
+    saw the log end below it. is_above: it stands above what the cut read_by_cut could read.
     """
 
     topic_partition: TopicPartition
@@ -127,6 +127,7 @@ class RewrittenBatch:
     now: str
     unread_offsets: int = 0
     is_gone: bool = False
+    is_above: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -135,7 +135,9 @@ def with_legs_read_before(cases: Iterable[LegsCase], surplus_items: Iterable[Ope
 
 
 def _repeated_events(outcome: MatchResult) -> Iterator[str]:
-    """Item ids of events that are one too many, of those that followed a row that is, and of what repeats these."""
+    """Item ids of events that are one too many, of those that followed a row that is, of what repeats these, and of
+    those that take back what an earlier cut has read.
+    """
     found = {*_repeats_of_earlier(outcome), *_read_before(outcome.case)}
     yield from found
     for residue in outcome.residues:
@@ -158,3 +160,6 @@ def _repeats_of_earlier(outcome: MatchResult) -> Iterator[str]:
     for event, row in outcome.matched:
         if row.carried is not None and row.carried.found_as in SURPLUS_CLASSES:
             yield event.item_id
+    for copy, reversal in outcome.netted:
+        if copy.carried is not None and reversal.side is ItemSide.TOPIC:
+            yield reversal.item_id

@@ -893,15 +893,17 @@ def test_a_wrong_amount_is_told_though_its_event_came_to_stand_where_another_had
 
 
 @pytest.mark.parametrize(
-    ("end", "told"), [("abort_first", []), ("commit_first", ["torn_transaction"])], ids=["aborted", "committed"]
+    ("end", "step", "told"),
+    [("abort_first", "rewrite_tail", []), ("commit_first", "wait", ["torn_transaction"])],
+    ids=["aborted, and its marker cut away", "committed"],
 )
 def test_of_one_leg_that_was_aborted_and_comes_to_stand_as_its_marker_is_cut_away_its_row_is_said_to_be_unsettled(
-    end: str, told: list[str]
+    end: str, step: str, told: list[str]
 ) -> None:
     """The producer's next commit ends what was open again, where a cut has read already that it was aborted."""
     played = play(
         Config(slice_by="jdbc", legs=2, carrier_mode="at_most"),
-        *("window", "pay_one_leg", ("pay", 4, 0), (end, 0, 6), "window", ("rewrite_tail", 4, 1, 20), "window"),
+        *("window", "pay_one_leg", ("pay", 4, 0), (end, 0, 6), "window", (step, 4, 1, 20), "window"),
         ("pay", 0, 10),
     )
     first = [one.item_break for one in outstanding_breaks(played.world.store, "books")]
@@ -955,3 +957,39 @@ def test_what_came_in_the_place_of_what_a_run_saw_cut_back_while_it_read_is_miss
     )
     assert outstanding(played) == []
     assert doubts(played, upto=2)[1] == told
+
+
+@pytest.mark.parametrize(("step", "told"), [("rewrite_tail", True), ("wait", False)], ids=["cut back", "whole"])
+def test_an_event_whose_marker_stood_above_what_a_run_could_read_is_not_matched_for_good_once_that_is_cut_away(
+    step: str, told: bool
+) -> None:
+    """It was read as committed; an administrator aborts it then."""
+    played = play(
+        Config(direction="ledger_to_topic"),
+        *("window", ("pay", 5, 4), ("half_trade", 5, 11), ("carry", 2, 4), ("carry", 1, 8), ("redeliver", 5)),
+        *("window", (step, 4)),
+    )
+    assert ("log_rewritten" in doubts(played, upto=2)[1]) == told
+
+
+@pytest.mark.parametrize("windows", [1, 2], ids=["grown again", "not yet"])
+@pytest.mark.parametrize(("step", "told"), [("truncate", True), ("wait", False)], ids=["cut back", "whole"])
+def test_an_input_whose_abort_is_cut_away_above_the_baseline_may_be_committed_and_the_first_run_says_so(
+    windows: int, step: str, told: bool
+) -> None:
+    played = play(
+        Config(direction="topic_to_topic", slice_by="topic", legs=2),
+        *("trade", ("pay", 1, 5), ("pay", 5, 4), ("abort_first", 4, 2, 18), (step, 5, 1, 45)),
+        *(windows * ["window"]),
+        *(("trade", 0, 2), ("first_again", 3, 1), ("carry", 0, 2), ("first_again", 0, 2)),
+    )
+    assert ("log_rewritten" in doubts(played, upto=1)[0]) == told
+
+
+@pytest.mark.parametrize("gone", ["retain_all", "wait"], ids=["expired", "all there"])
+def test_no_transaction_is_torn_by_what_takes_a_copy_of_one_leg_back(gone: str) -> None:
+    played = play(
+        Config(direction="ledger_to_topic", legs=2, carrier_mode="at_most"),
+        *("window", ("trade", 3, 9), ("redeliver", 5, 7), "window", ("plan_and_act", 0, 2), "window", (gone, 5, 2)),
+    )
+    assert outstanding(played) == []

@@ -2,9 +2,9 @@
 
 Evidence: a batch's bounds and checksum, kept by the run that read it, are not what the log shows; or a batch of a slice
 has a later leader epoch than its leader had when the cut was made. Nothing of such a slice is read. Or the log
-ended below what was read, goes on by now, and what came in its place has expired. Not to be mistaken for the same batch
-under a later leader epoch (sent again after a clean move), for one that expired, for a topic that was created again
-(R2), nor for a compacting topic, whose cleaner writes batches anew.
+ended below what was read, goes on by now, and what came in its place has expired. Or it was cut back above that, where
+markers stood. Not to be mistaken for the same batch under a later leader epoch (sent again after a clean move), for one
+that expired, for a topic that was created again (R2), nor for a compacting topic, whose cleaner writes batches anew.
 """
 
 from collections.abc import Iterator
@@ -23,9 +23,12 @@ def log_rewritten(cluster: ClusterState) -> Iterator[DoubtFound]:
         if left_out is not None:
             yield _left_out(left_out)
             continue
-        first = min(batches, key=lambda one: one.kafka_offset)
+        first = min(batches, key=lambda one: (one.is_above, one.kafka_offset))
         if first.is_gone:
             yield _gone(first)
+            continue
+        if first.is_above:
+            yield _above(first)
             continue
         seen = f"read by run {first.read_by_cut}" if first.read_by_cut else "which stood below the baseline"
         yield DoubtFound(
@@ -58,6 +61,24 @@ def _left_out(slice_end: RewrittenBatch) -> DoubtFound:
             "kafka_offset": slice_end.kafka_offset,
             "before": slice_end.before,
             "now": slice_end.now,
+        },
+    )
+
+
+def _above(last: RewrittenBatch) -> DoubtFound:
+    part = last.topic_partition
+    return DoubtFound(
+        doubt=Doubt.LOG_REWRITTEN,
+        sentence=f"{part}: above what cut {last.read_by_cut} could read, the log was cut back: "
+        f"{last.before} before, {last.now} now. What had stood there is gone, and with it perhaps the markers that had "
+        "ended transactions below: what was read as committed may be aborted by now, and the other way round.",
+        details={
+            "topic": part.topic,
+            "partition": part.partition,
+            "kafka_offset": last.kafka_offset,
+            "read_by_cut": last.read_by_cut,
+            "before": last.before,
+            "now": last.now,
         },
     )
 

@@ -267,11 +267,21 @@ class Oracle:
         late = wrong.kind.endswith("twice") and self.world.config.slice_by in _NOT_ALL_ROWS
         if (wrong.kind in ("amount", "currency") or late) and self._one_unread(facts, doubts):
             return True
+        if wrong.kind.endswith("twice") and self._inputs_cut_back_and_told(doubts):
+            return True
         if any(row.odd_id for row in facts.rows) and self._odd_ids_told(facts, doubts):
             return True
         if wrong.kind.endswith("twice") and (self._read_in_part(name, facts) or self._closed_unread(name, facts)):
             return True
         return any(one in SEEN_IN_PART and when >= at for when, one in doubts)
+
+    def _inputs_cut_back_and_told(self, doubts: Iterable[tuple[datetime, Doubt]]) -> bool:
+        """Did a run say that inputs were cut back? One whose marker went may end otherwise, and no run looks there."""
+        inputs = self.world.contract.input_topics
+        cut_back = [
+            at for at, what, place, _ in self.world.truth.losses if what == "truncated" and place.topic in inputs
+        ]
+        return any(one in LOST_UNREAD and when >= at for when, one in doubts for at in cut_back)
 
     def _odd_ids_told(self, facts: KeyFacts, doubts: Iterable[tuple[datetime, Doubt]]) -> bool:
         """Did a run say that rows have ids of another time; or, once all of the key had come, that partners lie beyond

@@ -8,6 +8,7 @@ from tallystick.kafka_cluster.batch_fingerprints import fingerprints
 from tallystick.kafka_cluster.rewritten_since import (
     LogRewrittenMeanwhile,
     refuse_rewritten,
+    rewritten_above,
     rewritten_since_cut,
     without_rewritten,
 )
@@ -120,3 +121,52 @@ def test_both_look_at_the_same_end_so_that_the_next_attempt_leaves_out_what_this
     refuse_rewritten(far, last_of(log, slice_of(0, 4)))
     assert rewritten_since_cut(log.fetch, far, [standing(log)]) == ()
     assert offsets(0, 2_000) == far.topic_slices[0].readable
+
+
+HELD = cut_of(replace(slice_of(0, 2), snapshot=partition_at(lso=2, high_watermark=6)), n=1)
+"""Its cut could read two offsets of six."""
+
+
+def held_before(log: SyntheticLog, **changes: object) -> tuple[RewrittenBatch, ...]:
+    """What the next cut finds, which can read all that stands."""
+    now = replace(standing(log), **changes)  # type: ignore[arg-type]
+    own = replace(slice_of(2, max(2, log.end)), snapshot=now)
+    return rewritten_above(log.fetch, HELD, cut_of(own), [now])
+
+
+@pytest.mark.parametrize(
+    ("log", "offset", "before"),
+    [
+        pytest.param(log_of(THEN, THEN, LATER), 4, "leader epoch 4 at most", id="grown again"),
+        pytest.param(log_of(THEN, THEN, LATER, LATER), 4, "leader epoch 4 at most", id="past where it had ended"),
+        pytest.param(log_of(THEN, THEN), 4, "it ended at offset 6", id="not yet"),
+        pytest.param(log_of(THEN), 2, "it ended at offset 6", id="all that could not be read"),
+    ],
+)
+def test_a_log_that_was_cut_back_above_what_a_cut_could_read_is_told(
+    log: SyntheticLog, offset: int, before: str
+) -> None:
+    (anew,) = held_before(log)
+    assert (anew.kafka_offset, anew.read_by_cut, anew.before, anew.is_above) == (offset, 1, before, True)
+
+
+@pytest.mark.parametrize(
+    ("log", "changes"),
+    [
+        pytest.param(log_of(THEN, THEN, THEN, LATER), {}, id="a clean move"),
+        pytest.param(log_of(THEN, THEN, LATER), {"leader_epoch": THEN}, id="no other leader"),
+        pytest.param(log_of(THEN, THEN, LATER), {"topic_id": "another"}, id="another topic"),
+        pytest.param(log_of(THEN, THEN, LATER), {"log_start": 6}, id="expired since"),
+        pytest.param(log_of(THEN, THEN, LATER), {"partition": 1}, id="another partition"),
+    ],
+)
+def test_any_other_log_above_what_a_cut_could_read_is_as_it_was(log: SyntheticLog, changes: dict[str, object]) -> None:
+    assert held_before(log, **changes) == ()
+
+
+def test_what_left_the_log_while_it_was_looked_at_tells_nothing() -> None:
+    log = log_of(THEN, THEN, LATER)
+    now = standing(log)
+    log.log_start = 6
+    own = replace(slice_of(2, 6), snapshot=now)
+    assert rewritten_above(log.fetch, HELD, cut_of(own), [now]) == ()

@@ -206,6 +206,16 @@ def test_nor_does_what_repeats_an_event_that_followed_a_row_one_too_many() -> No
     assert without_repeats([legs], [replace(outcome, residues=(stands,))]) == (legs,)
 
 
+@pytest.mark.parametrize(("of_earlier_cut", "begins_one"), [(True, False), (False, True)])
+def test_nor_does_what_takes_back_an_event_of_an_earlier_cut(of_earlier_cut: bool, begins_one: bool) -> None:
+    """Found by the simulated world: the log had forgotten all legs when it was due."""
+    copy, reversal = event(11), event(12)
+    known = replace(copy, carried=item_of(copy)) if of_earlier_cut else copy
+    outcome = MatchResult(case=case_of(known, reversal), matched=(), residues=(), netted=((known, reversal),))
+    legs = legs_of(reversal)
+    assert without_repeats([legs], [outcome]) == ((legs,) if begins_one else ())
+
+
 def test_nor_does_what_repeats_an_event_of_an_earlier_cut_while_its_row_lies_beyond_the_cut() -> None:
     """Found by the simulated world: by its key it waits, and the log had forgotten the whole transaction."""
     legs, waits = legs_of(event(11)), reason_of(ReasonCode.BEYOND_CUT)

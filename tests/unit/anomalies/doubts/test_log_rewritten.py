@@ -93,3 +93,17 @@ def test_a_log_that_was_cut_back_grew_again_and_expired_is_told_by_where_it_ende
         "billing.payouts[0]: the log was cut back and grew again (it ended at offset 4 when cut 3 was made, it begins "
         "at offset 9 now), and retention took what came in the place of what was read before anybody could read it."
     )
+
+
+def test_a_log_that_was_cut_back_above_what_was_read_is_told_with_what_may_have_gone() -> None:
+    above = RewrittenBatch(
+        topic_partition=PART, kafka_offset=17, read_by_cut=1, before="one", now="another", is_above=True
+    )
+    (found,) = log_doubts_of(evidence_of(cluster=ClusterState(rewritten=(above,))))
+    assert found.sentence.startswith(
+        "billing.payouts[0]: above what cut 1 could read, the log was cut back: one before, another now. What had "
+        "stood there is gone, and with it perhaps the markers"
+    )
+    read = replace(above, kafka_offset=18, is_above=False)
+    (worse,) = log_doubts_of(evidence_of(cluster=ClusterState(rewritten=(above, read))))
+    assert "are not what they were, from offset 18 on" in worse.sentence
