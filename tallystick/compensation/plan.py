@@ -91,13 +91,16 @@ class DailyUsage:
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """An outstanding break with every ledger row of its key. differs_by: a break of the key, whatever became of it, by
-    which its copies differ; None: there is none.
+    """An outstanding break with every ledger row of its key.
+
+    differs_by: a break of the key, whatever became of it, by which its copies differ; None: there is none. alike: an
+    outstanding break of a copy without a partner that says the same under another key, or without one.
     """
 
     outstanding: OutstandingBreak
     rows: tuple[CurrentRow, ...]
     differs_by: BreakClass | None = None
+    alike: BreakClass | None = None
 
     @property
     def item_break(self) -> Break:

@@ -90,6 +90,7 @@ def make_plan(
             unclean
             or _not_ours(contract, rules, found)
             or ("another plan has it" if action_id in taken else None)
+            or _may_stand_under_another_key(candidate)
             or _may_have_come(candidate, offsets_lost_at)
             or _row_may_have_come(candidate, rows_unread_at)
             or _may_be_the_correction(contract, rules, candidate)
@@ -135,6 +136,16 @@ def _not_ours(contract: Contract, rules: CompensationRules, found: Break) -> str
     return None
 
 
+def _may_stand_under_another_key(candidate: Candidate) -> str | None:
+    """Return whether what is missing may be what another break has found without a partner."""
+    if candidate.alike is None or candidate.item_break.break_class not in REPUBLISHABLE + POSTABLE:
+        return None
+    return (
+        f"a break {candidate.alike} is about the same transaction, leg and money: it may be this one under another "
+        "key, or without one"
+    )
+
+
 def _may_have_come(candidate: Candidate, offsets_lost_at: int) -> str | None:
     """Return whether a missing event may have come since, among the data that no run has read."""
     if candidate.item_break.break_class not in REPUBLISHABLE or offsets_lost_at <= candidate.outstanding.cut_n:
@@ -176,6 +187,8 @@ def _may_be_the_correction(contract: Contract, rules: CompensationRules, candida
             f"its key has a break {candidate.differs_by} too, so that this copy may be the correction: look at both, "
             "and write off what is settled"
         )
+    if found.evidence.get("money_differs"):
+        return "the copy that it repeats says other money, so that this one may be the correction: look at both"
     original = str(found.evidence.get("original") or "")
     if original.startswith("topic:") and not original.startswith(f"topic:{contract.legs[found.leg]}:"):
         return "the copy that it repeats stands on another topic than its leg's, so that this one may be the right one"
@@ -245,7 +258,10 @@ def why_not_counterpostable(row: CurrentRow, rows: Sequence[CurrentRow]) -> str 
     in_force = rows_in_force(rows)
     if row not in in_force:
         return "it was taken back already"
-    return "no other row of its key is in force" if len(in_force) < 2 else None
+    if len(in_force) < 2:
+        return "no other row of its key is in force"
+    differ = len({(one.amount_minor, one.currency) for one in in_force}) > 1
+    return "rows of its key differ in money: one may be a correction or a refund" if differ else None
 
 
 def _source_of(candidate: Candidate, place: str) -> SourceRow:

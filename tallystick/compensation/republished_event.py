@@ -66,9 +66,14 @@ class CurrentEvents:
         """Return why an event of the item may be there and not be seen; None: it may not."""
         if item.topic in self.unread:
             return f"not provable: {self.unread[item.topic]}"
-        if (item.topic, item.transaction_key.encode()) in self.unreadable_keys:
+        if not _record_keys(item).isdisjoint(self.unreadable_keys):
             return f"not provable: a record of its message key in {item.topic} is unreadable"
         return None
+
+
+def _record_keys(item: PlanItem) -> set[tuple[str, bytes]]:
+    """By which the item's records may be known where their values cannot be read: a tombstone, for one."""
+    return {(item.topic, key.encode()) for key in (item.transaction_key, item.match_key)}
 
 
 def event_value(item: PlanItem, names: EventFields) -> bytes:
@@ -134,7 +139,16 @@ def why_not_reversible(
         return "another plan takes every other copy of the event back, or has done so"
     if not says_the_same(copy, item, names):
         return "the copy does not say what the run read"
-    return None
+    return _why_money_differs(left, item, names)
+
+
+def _why_money_differs(left: Collection[CurrentEvent], item: PlanItem, names: EventFields) -> str | None:
+    """Return the reason to leave it to people: of events that say other money, one may amend or cancel another."""
+    decoder = decoder_of(names)
+    money = {(said.amount_minor, said.currency) for said in (decoder.read(event.value) for event in left)}
+    if money <= {(item.amount_minor, item.currency)}:
+        return None
+    return "events of its key differ in money: one may amend or cancel another"
 
 
 def why_not_postable(item: PlanItem, standing: Collection[CurrentEvent], names: EventFields) -> str | None:
@@ -142,9 +156,12 @@ def why_not_postable(item: PlanItem, standing: Collection[CurrentEvent], names: 
     event = next((event for event in standing if event.item_id == item.posts), None)
     if event is None:
         return "not provable: the event is not on the retained log any more"
-    if event not in in_force(standing):
+    left = in_force(standing)
+    if event not in left:
         return "the event was taken back"
-    return None if says_the_same(event, item, names) else "the event does not say what the run read"
+    if not says_the_same(event, item, names):
+        return "the event does not say what the run read"
+    return _why_money_differs(left, item, names)
 
 
 def why_not_read_whole(
@@ -203,7 +220,7 @@ def find_events(records: Iterable[CommittedRecord], items: Collection[PlanItem],
     wanted = {(item.topic, item.match_key) for item in items}
     found: dict[tuple[str, str], list[CurrentEvent]] = {}
     unreadable: set[tuple[str, bytes]] = set()
-    asked = {(item.topic, item.transaction_key.encode()) for item in items}
+    asked = {key for item in items for key in _record_keys(item)}
     unread: dict[str, str] = {}
     for record in records:
         if record.problem:

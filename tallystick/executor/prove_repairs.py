@@ -186,7 +186,7 @@ def _post_fate(item: PlanItem, action: StoredAction | None, proof: Proof) -> Ite
     if item.kind is RepairKind.COUNTERPOST:
         reason = why_not_taken_back(item, proof.rows.get(item.match_key, ()))
     else:
-        reason = why_not_postable(item, proof.events.of(item), proof.names)
+        reason = proof.events.why_hidden(item) or why_not_postable(item, proof.events.of(item), proof.names)
         if reason is None and proof.writers_open:
             reason = "not provable now: a database transaction that is open in the ledger may hold a row of it"
     return refused(item, reason) if reason else None

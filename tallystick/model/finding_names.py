@@ -50,6 +50,17 @@ COPIES_DIFFER = frozenset(
 )
 """Classes of a key one of whose copies is wrong: a further copy may be its owner's correction."""
 
+WITHOUT_PARTNER = frozenset(
+    {
+        BreakClass.PHANTOM_IN_TOPIC,
+        BreakClass.PHANTOM_IN_LEDGER,
+        BreakClass.ROW_WITHOUT_KEY,
+        BreakClass.FOREIGN_IN_TOPIC,
+        BreakClass.MISROUTED_IN_TOPIC,
+    }
+)
+"""Classes of a copy that nothing on the other side asks for by its key: it may be what is missing there."""
+
 SURPLUS_CLASSES = frozenset(
     {
         BreakClass.DUPLICATE_IN_TOPIC_NO_IDEMPOTENCE,

@@ -375,7 +375,7 @@ def test_an_absorbed_duplicate_is_a_duplicate_in_the_topic_and_not_missing_in_th
     books.write()
     result = books.run()
     assert classes_of(result) == ["duplicate_in_topic_new_session"]
-    assert result.breaks[0].story.endswith("and the ledger has no row for it.")
+    assert result.breaks[0].story.endswith("and the ledger has no row of its own for it.")
     assert result.breaks[0].evidence["original"] == "topic:billing.payouts:0:0"
     assert classes_of(books.run()) == []
 

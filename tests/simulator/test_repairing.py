@@ -616,3 +616,55 @@ def test_an_executor_that_another_start_has_overtaken_publishes_nothing(monkeypa
     stopped_by(lost, lambda: lost.start(plan), ExecutorFenced)
     assert [outcome for outcome, *_ in lost.events(plan.items[0].match_key)] == [Outcome.COMMITTED]
     assert lost.state(plan) is ActionState.DONE
+
+
+# What their owners have corrected meanwhile.
+
+IN_LEDGER = Config(carrier_mode="at_least", posts="negated")
+ROW_TWICE = ("window", "trade", ("redeliver", 1, 0), "window", "window")
+
+
+@pytest.mark.parametrize("own_entry", [True, False], ids=["with his entry", "without"])
+def test_a_row_that_an_accountant_has_taken_back_in_his_own_way_is_not_taken_back_again(own_entry: bool) -> None:
+    """His system knows no column that names it: the entry is a row of the key, with the other sign."""
+    twice = books(*ROW_TWICE, config=IN_LEDGER)
+    plan, money = twice.plan(), next(iter(twice.world.truth.rows.values())).money
+    if own_entry:
+        twice.world.post("accountant", replace(money, amount_minor=-money.amount_minor), by="hand")
+        twice.world.database.commit("accountant")
+        twice.world.look()
+        stopped_by(twice, lambda: twice.start(plan), PlanStale)
+        (left_out,) = twice.plan().left_out
+        assert left_out.reason == "rows of its key differ in money: one may be a correction or a refund"
+    else:
+        assert fates(twice.start(plan)) == [("published", "")]
+    twice.world.look()
+    assert sum(one.money.amount_minor for one in twice.world.truth.rows.values()) == money.amount_minor
+
+
+@pytest.mark.parametrize(("own_event", "fate"), [(True, "refused"), (False, "published")])
+def test_an_event_that_its_producer_has_taken_back_in_its_own_way_is_not_taken_back_again(
+    own_event: bool, fate: str
+) -> None:
+    twice = books(*DOUBLED, config=CONFIG._replace(carrier_mode="at_least"))
+    plan, money = twice.plan(), next(iter(twice.world.truth.rows.values())).money
+    if own_event:
+        twice.play.services.publish("carrier", 2, replace(money, amount_minor=-money.amount_minor), partition=0)
+        twice.play.services.end(False, 2, commit=True)
+    (outcome,) = twice.start(plan).outcomes
+    assert outcome.fate == fate
+    assert ("events of its key differ in money" in outcome.reason) == own_event
+
+
+@pytest.mark.parametrize("amount_minor", [20, -100], ids=["amended", "cancelled"])
+def test_an_event_that_was_amended_or_cancelled_before_it_was_posted_is_not_posted(amount_minor: int) -> None:
+    lost = books("window", config=Config(posts="negated", producer_mode="plain", carrier_mode="at_most"))
+    (money,) = lost.play.services.new_payment(0)
+    for said in (money, replace(money, amount_minor=amount_minor)):
+        lost.play.services.publish("app", 0, said, partition=0)
+        lost.play.services.end(True, 0, commit=True)
+    for _ in range(2):
+        lost.play.product.window()
+    assert [reason for _, reason in fates(lost.start(lost.plan()))] == [
+        "events of its key differ in money: one may amend or cancel another"
+    ]

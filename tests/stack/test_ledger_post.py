@@ -161,6 +161,17 @@ def test_rows_that_came_meanwhile_or_that_the_contract_would_not_read_are_not_do
     assert "stopped" in [entry.event for entry in read_audit(books.store, books.contract.name)]
 
 
+def test_nothing_is_posted_beside_a_row_of_the_key_that_the_contract_does_not_read(books: LiveBooks) -> None:
+    """Its consumer booked it elsewhere, to be moved later."""
+    _, plan = missing(books, LOST)
+    books.post(LOST)
+    books.ledger.execute(f"UPDATE {books.table} SET side = 'suspense' WHERE side = 'credit'")
+    (refused,) = posted(books, plan).outcomes
+    assert refused.fate == ActionResult.REFUSED
+    assert refused.reason.startswith("a row of its key stands in the table, outside of the contract's where")
+    assert rows_of(books) == [("debit", 700), ("suspense", 700)]
+
+
 def test_a_row_that_a_trigger_of_the_ledgers_owner_refuses_holds_up_no_other(books: LiveBooks) -> None:
     _, plan = missing(books, LOST, ALSO_LOST)
     books.ledger.execute(

@@ -82,7 +82,7 @@ def extra_copy(
     original = record_origins.get(original_id)
     across_windows = residue.original is None or residue.original.carried is not None
     differs = extra.value_digest != original.value_digest if extra and original else None
-    followed = "and the ledger posted it too" if residue.partner else "and the ledger has no row for it"
+    followed = "and the ledger posted it too" if residue.partner else "and the ledger has no row of its own for it"
     repeats = f"{original_id or 'an earlier copy'}{', of an earlier window' if across_windows else ''}"
     payloads = "; the two are not equal, byte by byte" if differs else ""
     story = f"{residue.copy.item_id} repeats {repeats}: {_STORIES[break_class]}{payloads}; {followed}."
@@ -98,8 +98,17 @@ def extra_copy(
             "partner": residue.partner.item_id if residue.partner else None,
             "across_windows": across_windows,
             "payload_differs": differs,
+            **({"money_differs": True} if _says_other_money(residue, original) else {}),
         },
     )
+
+
+def _says_other_money(residue: UnmatchedItem, original: LogRecord | None) -> bool:
+    """Is what the first copy says known, and other money? Then the extra one may be its correction."""
+    first = residue.original or original
+    if first is None or first.amount_minor is None:
+        return False
+    return (first.amount_minor, first.currency) != (residue.copy.amount_minor, residue.copy.currency)
 
 
 def original_item_id(residue: UnmatchedItem) -> str:

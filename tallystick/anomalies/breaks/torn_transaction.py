@@ -152,13 +152,18 @@ def seen_legs(case: LegsCase) -> str:
     return ", ".join(f"{name} at {_where(case, name)}" for name in sorted(case.seen))
 
 
+def _size(money: tuple[int, str]) -> int:
+    """Whatever the sign: a refund is torn as a payment is."""
+    return abs(money[0])
+
+
 def legs_break(
     contract: Contract, record_origins: Mapping[str, LogRecord], case: LegsCase, break_class: BreakClass, story: str
 ) -> Break:
     """A break about the absent legs of one business transaction."""
     absent = absent_legs(case, contract.legs)
     leg = "+".join(absent)
-    amounts = [(amount, currency) for amount, currency, _ in case.seen.values()]
+    amount_minor, currency = max(((amount, currency) for amount, currency, _ in case.seen.values()), key=_size)
     return Break(
         break_id=break_id(
             contract=contract.name,
@@ -170,8 +175,8 @@ def legs_break(
         match_key=case.transaction_key,
         transaction_key=case.transaction_key,
         leg=leg,
-        amount_minor=max(amount for amount, _ in amounts),
-        currency=amounts[0][1],
+        amount_minor=amount_minor,
+        currency=currency,
         copies=1,
         story=story,
         evidence={

@@ -241,6 +241,8 @@ def _post(
 ) -> None:
     if current_rows(connection, contract.ledger, item.match_key):
         raise _Refused("the ledger has a row of it")
+    if current_rows(connection, contract.ledger.model_copy(update={"where": None}), item.match_key):
+        raise _Refused("a row of its key stands in the table, outside of the contract's where: look at it first")
     copied = {column: value_at(event, path) for column, path in post.columns.items()}
     for column, value in sorted(copied.items()):
         if value is ABSENT:

@@ -233,6 +233,20 @@ def test_a_copy_that_repeats_one_on_another_topic_than_its_legs_is_left_out(orig
     assert [("stands on another topic" in one) for one in reasons(found).values()] == left_out * [True]
 
 
+def test_a_copy_whose_first_one_says_other_money_may_be_the_correction_and_is_left_out() -> None:
+    amended = candidate("b", break_class=DOUBLED, at=IN_PLACE)
+    evidence = {"at": IN_PLACE, "money_differs": True}
+    item_break = replace(amended.item_break, evidence=evidence)
+    found = replace(amended, outstanding=replace(amended.outstanding, item_break=item_break))
+    assert "says other money" in str(reasons(plan(found, **TAKES_BACK)))
+
+
+def test_what_is_missing_may_be_what_stands_alone_under_another_key_and_is_left_out() -> None:
+    alike = replace(candidate("b"), alike=PHANTOM)
+    assert str(reasons(plan(alike))["b"]).startswith(f"a break {PHANTOM} is about the same transaction, leg and money")
+    assert len(plan(replace(alike, alike=None)).items) == 1
+
+
 def test_of_two_copies_too_many_of_one_event_a_plan_takes_one_back() -> None:
     two = [candidate("b", break_class=one, at="topic:billing.payouts:1:17") for one in (DOUBLED, COMPENSATED)]
     planned = plan(*two, classes=[DOUBLED, COMPENSATED], reversal="header")
@@ -367,6 +381,9 @@ def test_a_row_too_many_is_taken_back_by_its_id_and_the_words_say_so() -> None:
     assert "| a | billing.payouts | 1.00 EUR | take back row 2 | duplicate_in_ledger |" in body
 
 
+DIFFER = "rows of its key differ in money: one may be a correction or a refund"
+
+
 @pytest.mark.parametrize(
     ("rows", "reason"),
     [
@@ -376,6 +393,8 @@ def test_a_row_too_many_is_taken_back_by_its_id_and_the_words_say_so() -> None:
         ((FIRST, SECOND, THIRD, taking_back(2)), "it was taken back already"),
         ((FIRST, replace(SECOND, amount_minor=99)), "the ledger row has changed since the run"),
         ((FIRST, THIRD, replace(SECOND, takes_back="7")), "the row takes row 7 back itself"),
+        ((FIRST, SECOND, replace(THIRD, amount_minor=-100)), DIFFER),
+        ((FIRST, SECOND, replace(THIRD, currency="USD")), DIFFER),
     ],
 )
 def test_a_row_that_may_not_be_taken_back_is_left_out(rows: tuple[CurrentRow, ...], reason: str) -> None:

@@ -136,7 +136,32 @@ def test_a_copy_that_says_something_else_than_the_run_read_stays(change: dict[st
     assert why_not_reversible(other, [standing(4), standing(9)], NAMES) == "the copy does not say what the run read"
 
 
+def saying(**fields: Any) -> bytes:
+    return json.dumps(json.loads(VALUE) | fields).encode()
+
+
 POST = replace(ITEM, kind=RepairKind.POST, reverses="", posts="topic:payouts:0:9")
+DIFFER = "events of its key differ in money: one may amend or cancel another"
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (VALUE, None),
+        (saying(cents=251), DIFFER),
+        (saying(cents=-250), DIFFER),
+        (saying(currency="USD"), DIFFER),
+        (b"{}", DIFFER),
+    ],
+)
+def test_an_event_that_another_one_of_its_key_may_amend_or_cancel_is_neither_posted_nor_taken_back(
+    value: bytes, reason: str | None
+) -> None:
+    others = [replace(standing(4), value=value), standing(9)]
+    assert why_not_postable(POST, others, NAMES) == reason
+    assert why_not_reversible(ITEM, others, NAMES) == reason
+    gone = [*others, taking_back(12, 4)]
+    assert why_not_postable(POST, gone, NAMES) is None
 
 
 @pytest.mark.parametrize(
@@ -158,10 +183,6 @@ def test_an_event_is_posted_once_also_where_another_copy_of_it_stands() -> None:
 
 WRITTEN = replace(standing(4), action_id=str(ITEM.action_id), message_key=b"pay-1")
 REPUBLISH = replace(ITEM, kind=RepairKind.REPUBLISH, reverses="")
-
-
-def saying(**fields: Any) -> bytes:
-    return json.dumps(json.loads(VALUE) | fields).encode()
 
 
 def test_an_event_with_our_header_is_ours_only_if_it_says_what_the_plan_says() -> None:
@@ -196,6 +217,8 @@ def test_what_nobody_can_read_under_an_items_message_key_may_hide_its_event(valu
     """However deep it is nested, and whatever its numbers are: it holds up the repairs of its key, and no other one."""
     hidden = find_events([committed(value)], [ITEM], FIELDS).why_hidden(ITEM)
     assert hidden == "not provable: a record of its message key in payouts is unreadable"
+    by_match_key = replace(ITEM, transaction_key="pay-2", match_key="pay-1")
+    assert find_events([committed(value)], [by_match_key], FIELDS).why_hidden(by_match_key) == hidden
     other = replace(ITEM, transaction_key="pay-2")
     assert find_events([committed(value)], [other], FIELDS).why_hidden(other) is None
 

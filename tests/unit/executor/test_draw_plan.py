@@ -142,6 +142,18 @@ def test_a_plan_is_made_of_what_is_outstanding_and_of_the_rows_of_its_keys(store
     assert store.keys_read == [{"a", "b"}]
 
 
+@pytest.mark.parametrize(
+    ("key", "amount_minor", "planned"), [("a", 100, ["b"]), ("a", 99, ["a", "b"]), ("c", 100, ["a", "b"])]
+)
+def test_what_stands_alone_with_the_same_transaction_and_money_keeps_a_missing_one_from_being_published(
+    store: Store, key: str, amount_minor: int, planned: list[str]
+) -> None:
+    lonely = candidate("A", break_class=BreakClass.PHANTOM_IN_TOPIC, amount_minor=amount_minor)
+    item_break = replace(lonely.item_break, transaction_key=f"transaction-{key}")
+    store.found.append(replace(lonely, outstanding=replace(lonely.outstanding, item_break=item_break)))
+    assert [item.match_key for item in drawn().items] == planned
+
+
 def test_rows_are_read_of_those_breaks_only_that_the_contract_repairs(store: Store) -> None:
     drawn(classes=["missing_in_topic_aborted_only"])
     assert store.keys_read == []

@@ -249,7 +249,7 @@ def test_each_extra_copy_is_a_break_of_its_own_with_its_own_money() -> None:
 def test_a_duplicate_says_whether_the_ledger_followed_it() -> None:
     (alone,) = doubled_in_topic(event(11), event(12), row(1), direction=T2L)
     assert alone.evidence["partner"] is None
-    assert alone.story.endswith("and the ledger has no row for it.")
+    assert alone.story.endswith("and the ledger has no row of its own for it.")
     (followed,) = doubled_in_topic(event(11), event(12), row(1), row(2), direction=T2L)
     assert followed.evidence["partner"] == "ledger:2"
     assert followed.story.endswith("and the ledger posted it too.")
