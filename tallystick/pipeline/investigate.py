@@ -13,6 +13,7 @@ from datetime import datetime
 
 from sqlalchemy import Engine
 
+from tallystick.anomalies.doubts.torn_cut import torn_cut
 from tallystick.contract.contract import Contract
 from tallystick.judging.record_origins import origins_needed, read_record_origins
 from tallystick.kafka_cluster.batch_fingerprints import fingerprints
@@ -433,6 +434,8 @@ def _lost_offsets(
     if cut.has_expired or around.rewritten or any(one.compacted for one in census):
         return True
     if any(around.discontinuity_of(cut, topic_slice) for topic_slice in cut.topic_slices):
+        return True
+    if any(True for _ in torn_cut(cut, around)):
         return True
     return any(past.previous.marked_at_utc <= loss.marked_at_utc + grace.duration for loss in past.losses)
 

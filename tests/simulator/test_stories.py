@@ -993,3 +993,29 @@ def test_no_transaction_is_torn_by_what_takes_a_copy_of_one_leg_back(gone: str) 
         *("window", ("trade", 3, 9), ("redeliver", 5, 7), "window", ("plan_and_act", 0, 2), "window", (gone, 5, 2)),
     )
     assert outstanding(played) == []
+
+
+def test_no_event_is_missing_whose_topic_was_made_anew_while_a_run_read() -> None:
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="parquet", carrier_mode="at_most"),
+        *("window", ("half_trade", 1, 3), "window", ("trade", 0, 4, 33), "window", ("recreate", 5, 0, 29), "window"),
+    )
+    assert "torn_cut" in doubts(played, upto=3)[2]
+    assert outstanding(played) == []
+
+
+def test_a_topic_that_is_made_anew_while_a_run_reads_is_told_by_each_contract() -> None:
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="written_xid", carrier_mode="at_most", contracts=2),
+        *(("trade", 5, 4), "window", ("recreate", 3, 10, 29), "window"),
+    )
+    assert doubts(played, upto=2) == [["log_rewritten"], ["topic_recreated"]]
+
+
+def test_a_row_that_was_given_up_stays_so_whatever_of_its_event_came_and_was_cut_away() -> None:
+    played = play(
+        Config(direction="ledger_to_topic", producer_mode="plain", carrier_mode="at_most"),
+        *(("canary_key", 4, 5), "window", ("pay", 1, 8), ("touch", 1, 7), "window", ("canary_key", 1, 1)),
+        *("window", "window", ("trade", 2, 8), ("trade", 4, 6), ("rewrite_tail", 2, 9)),
+    )
+    assert set(outstanding(played)) == {"phantom_in_topic"}

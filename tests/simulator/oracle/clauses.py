@@ -261,7 +261,7 @@ class Oracle:
                 or self._rows_older_than_the_books_came_again(doubts)
                 or self._inputs_are_gone(contract_inputs=self.world.contract.input_topics)
             )
-            and any(one is Doubt.PARTNER_NOT_SETTLED and when >= facts.last_came for when, one in doubts)
+            and any(one is Doubt.PARTNER_NOT_SETTLED and when >= facts.last_came_to_stand for when, one in doubts)
         ):
             return True
         late = wrong.kind.endswith("twice") and self.world.config.slice_by in _NOT_ALL_ROWS

@@ -48,6 +48,11 @@ class KeyFacts:
         return max(one.visible_at for one in self.copies if one.visible_at)
 
     @property
+    def last_came_to_stand(self) -> datetime:
+        """The same, of those alone that stand, or of which a row stood."""
+        return max(one.visible_at for one in (*self.events, *self.rows, *self.gone) if one.visible_at)
+
+    @property
     def last_change(self) -> datetime:
         """When the newest of it came, changed or went."""
         moments = [one.visible_at for one in (*self.events, *self.rows, *self.gone) if one.visible_at]

@@ -67,9 +67,9 @@ def _made_behind(cut: Cut, cut_back_at: datetime, place: TopicPartition, offset:
 
 
 def was_cut_back(truth: Truth, found: DoubtFound) -> bool:
-    """Was the log of which a run says that it was written anew ever cut back?"""
+    """Was the log of which a run says that it was written anew ever cut back, or made anew?"""
     place = TopicPartition(topic=found.details["topic"], partition=found.details["partition"])
-    return any(what == "truncated" and of == place for _, what, of, _ in truth.losses)
+    return any(what == "recreated" or (what == "truncated" and of == place) for _, what, of, _ in truth.losses)
 
 
 def about_taken_back(truth: Truth, contract_name: str, found: Break) -> str:
