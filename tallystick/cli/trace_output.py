@@ -8,7 +8,7 @@ from tallystick.cli.table import Rows, console
 from tallystick.model.break_history import HopState
 from tallystick.text.plain import escape_untrusted, story_text
 from tallystick.text.verdict_sentence import counted
-from tallystick.tracing.hop import Statement, Trace, window_of
+from tallystick.tracing.hop import Statement, Trace, is_silent, window_of
 
 _STYLES = {
     HopState.MATCHED: "bold green",
@@ -21,7 +21,7 @@ _STYLES = {
 def print_traces(traces: Sequence[Trace]) -> None:
     """Print each chain that knows the key; the others in one line."""
     out = console()
-    silent = [trace for trace in traces if {hop.state for hop in trace.hops} == {HopState.NOT_SEEN}]
+    silent = [trace for trace in traces if is_silent(trace)]
     for trace in traces:
         if trace not in silent:
             out.print(Text(story_text(trace.sentence), style="bold"))
@@ -30,7 +30,7 @@ def print_traces(traces: Sequence[Trace]) -> None:
     if silent:
         hops = sum(len(trace.hops) for trace in silent)
         name = "other contract" if len(silent) < len(traces) else "contract"
-        out.print(f"{counted(hops, name)} asked; none has seen it.")
+        out.print(f"{counted(hops, name)} asked; none has seen it, as far back as its index of keys goes.")
 
 
 def _table(trace: Trace) -> Rows:

@@ -1,10 +1,13 @@
 """The deadline of a window's verdict, and whether one is overdue. Pure: the caller reads the store and the clock."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from croniter import croniter
 
 from tallystick.contract.contract import Contract
+
+_MOMENT = timedelta(seconds=1)
+"""No firing is between two seconds."""
 
 
 def verdict_due_utc(contract: Contract, *, window_end_utc: datetime, begun_utc: datetime) -> datetime:
@@ -35,3 +38,12 @@ def next_firing(schedule: str, after: datetime) -> datetime:
     """The first firing later than that moment, at which the next window ends."""
     moment: datetime = croniter(schedule, after).get_next(datetime)
     return moment
+
+
+def firings_between(schedule: str, after: datetime, until: datetime, *, count: int) -> list[datetime]:
+    """Return the newest firings later than the one moment, and not later than the other, in order; count at most."""
+    walk = croniter(schedule, until + _MOMENT)
+    found: list[datetime] = []
+    while len(found) < count and (moment := walk.get_prev(datetime)) > after:
+        found.append(moment)
+    return found[::-1]

@@ -7,11 +7,12 @@ from datetime import datetime
 from markupsafe import Markup
 
 from tallystick.contract.verdict_deadline import next_firing
+from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import total_money
 from tallystick.model.metric_figures import ClassTotal
 from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.pages.window_strip import NO_VERDICT, StripCell, draw_windows, strip_cells
+from tallystick.pages.window_strip import NO_VERDICT, StripCell, draw_windows, strip_cells, window_cells
 from tallystick.report.page_rows import DoubtRow, doubt_row
 from tallystick.store.views.overview_store import ContractOverview
 from tallystick.text.duration import span_text
@@ -34,10 +35,11 @@ class HeldRow:
 
 @dataclass(frozen=True, kw_only=True)
 class OverviewRow:
-    """One contract. newest: its newest judged window; last_broken: the newest broken one that the strip shows.
+    """One contract. newest: its newest judged window; last_broken: the newest broken one of those that were read.
 
     open_money: of what is broken, per currency, in words. oldest_utc: when the oldest open or broken item was first
-    seen. without_verdict: windows that have ended and have none.
+    seen. without_verdict: windows that have ended and have none; are_all_without: there may be more than are shown.
+    looked: has the newest run asked who holds what, and what expires?
     """
 
     contract: str
@@ -55,6 +57,8 @@ class OverviewRow:
     unread: int
     held_back: int
     without_verdict: int
+    are_all_without: bool
+    looked: bool
     expires_utc: datetime | None
     headroom: str
     next_run_utc: datetime
@@ -80,7 +84,7 @@ def overview_page(books: Iterable[ContractOverview], *, now_utc: datetime) -> Ov
 def overview_row(book: ContractOverview, *, now_utc: datetime) -> OverviewRow:
     """One contract's line."""
     cells = strip_cells(book.windows, schedule=book.contract.schedule, now_utc=now_utc, count=WINDOWS_SHOWN)
-    judged = [cell for cell in cells if cell.kind in Verdict.__members__]
+    judged = [cell for cell in window_cells(book.windows) if cell.kind in Verdict.__members__]
     newest = judged[-1] if judged else None
     waiting = [group.items for group in book.standing if group.items.state is ItemState.OPEN]
     broken = [group.items for group in book.standing if group.items.state is ItemState.BROKEN]
@@ -105,6 +109,8 @@ def overview_row(book: ContractOverview, *, now_utc: datetime) -> OverviewRow:
         unread=sum(max(0, part.snapshot.high_watermark - part.offsets.kafka_offset_end) for part in slices),
         held_back=sum(max(0, part.mark - part.offsets.kafka_offset_end) for part in slices),
         without_verdict=sum(cell.kind == NO_VERDICT for cell in cells),
+        are_all_without=all(cell.kind == NO_VERDICT for cell in cells),
+        looked=not any(found.doubt in (Doubt.BASELINE, Doubt.CUT_CLOSED) for found in book.doubts),
         expires_utc=book.expires_utc,
         headroom=span_text(book.expires_utc - now_utc) if book.expires_utc else "",
         next_run_utc=next_firing(book.contract.schedule, now_utc),
@@ -133,13 +139,17 @@ def _sentence(rows: Sequence[OverviewRow]) -> str:
     if broken:
         items = sum(row.broken for row in broken)
         return f"{counted(items, 'broken item')} in {counted(len(broken), 'contract')} of {len(rows)}."
+    loose = [row for row in rows if row.newest and row.newest.kind == Verdict.BROKEN.value]
+    if loose:
+        return f"{counted(len(loose), 'contract')} of {len(rows)} broke in the newest window, and no item follows that."
     if doubtful:
         return f"Nothing is broken; {counted(len(doubtful), 'contract')} of {len(rows)} could not be read completely."
     if any(row.newest is None or row.without_verdict for row in rows):
         return "Nothing is broken; some windows have ended without a verdict."
-    return "The books agree."
+    return "The newest windows agree."
 
 
 def _urgent_first(row: OverviewRow) -> tuple[bool, bool, str]:
-    inconclusive = row.newest is None or row.newest.kind == Verdict.INCONCLUSIVE.value
-    return not row.broken, not inconclusive, row.contract
+    kind = row.newest.kind if row.newest else Verdict.INCONCLUSIVE.value
+    is_broken = row.broken or kind == Verdict.BROKEN.value
+    return not is_broken, kind != Verdict.INCONCLUSIVE.value, row.contract

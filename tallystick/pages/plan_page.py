@@ -1,5 +1,6 @@
 """The page of one plan: its actions, the money, the breaks left out, and the results. Pure."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,8 +28,9 @@ _STANDING = {
     "approval_failed": ("the approval failed, so it was not carried out", "bad"),
     "approved": ("is being carried out", "doubtful"),
     "stopped": ("stopped before its end", "bad"),
-    "finished": ("carried out", "good"),
+    "finished": ("ended", "none"),
 }
+_NOT_DONE = (ActionState.REFUSED, ActionState.EXECUTING, ActionState.WAITING)
 _UNKNOWN = ("stored, and no approval was asked for", "none")
 
 
@@ -99,6 +101,9 @@ def plan_page(told: PlanTold, contract: Contract) -> PlanPage:
     """Gather the page. contract: as it is now, by which an approval would be held."""
     in_short, last = Mask(contract).in_short(told.in_short), _last_event(told)
     standing, tone = _STANDING.get(last, _UNKNOWN)
+    if last == "finished":
+        left = any(told.counts.get(one) for one in _NOT_DONE)
+        standing, tone = ("ended, and not all of it was done", "doubtful") if left else ("carried out", "good")
     items = sum(total.items for total in in_short.sums)
     return PlanPage(
         plan_id=told.plan_id,
@@ -262,6 +267,10 @@ _TRAIL_WORDS = {
 
 def _trail_row(entry: AuditEntry) -> TrailRow:
     words = _TRAIL_WORDS.get(entry.event, escape_untrusted(entry.event.replace("_", " ")))
+    if entry.event == "verified" and "verdict" in entry.detail:
+        effects = Counter(str(one).replace("_", " ") for one in dict(entry.detail.get("effects") or {}).values())
+        counts = ", ".join(f"{number:,} {effect}" for effect, number in sorted(effects.items()))
+        words = f"{words}: {escape_untrusted(str(entry.detail['verdict']))}, {escape_untrusted(counts)}"
     message = entry.detail.get("message")
     return TrailRow(
         at_utc=entry.recorded_at,

@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 
 from markupsafe import Markup, escape
 
-from tallystick.contract.verdict_deadline import next_firing
+from tallystick.contract.verdict_deadline import firings_between
 from tallystick.model.verdict import Verdict
 from tallystick.store.views.overview_store import OverviewWindow
 from tallystick.text.plain import format_window
@@ -44,7 +45,19 @@ def strip_cells(
     windows: Sequence[OverviewWindow], *, schedule: str, now_utc: datetime, count: int
 ) -> tuple[StripCell, ...]:
     """The newest windows, oldest first; those that have ended since the newest cut have none, and are shown so."""
-    cells = [
+    last = windows[-1].window_end_utc if windows else now_utc
+    missing = firings_between(schedule, last, now_utc, count=count + 1)
+    starts = [last, *missing] if len(missing) <= count else missing
+    silent = [
+        StripCell(kind=NO_VERDICT, window_start_utc=start, window_end_utc=end, cut_n=None)
+        for start, end in pairwise(starts)
+    ]
+    return (*window_cells(windows), *silent)[-count:]
+
+
+def window_cells(windows: Sequence[OverviewWindow]) -> tuple[StripCell, ...]:
+    """The windows that were cut."""
+    return tuple(
         StripCell(
             kind=window.verdict.value if window.verdict else NO_VERDICT,
             window_start_utc=window.window_start_utc,
@@ -52,15 +65,7 @@ def strip_cells(
             cut_n=window.cut_n,
         )
         for window in windows
-    ]
-    last = windows[-1].window_end_utc if windows else now_utc
-    for _ in range(count):
-        end = next_firing(schedule, last)
-        if end > now_utc:
-            break
-        cells.append(StripCell(kind=NO_VERDICT, window_start_utc=last, window_end_utc=end, cut_n=None))
-        last = end
-    return tuple(cells[-count:])
+    )
 
 
 def describe_windows(cells: Sequence[StripCell]) -> str:

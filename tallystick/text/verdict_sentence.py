@@ -72,6 +72,8 @@ def _more_doubts(result: RunResult) -> str:
 
 def _matched(result: RunResult) -> str:
     figures = result.figures
+    if not figures.matched_rows and (figures.topic_rows or figures.ledger_rows):
+        return "Both sides were read whole, and nothing of them has found its partner yet."
     if not figures.matched_rows:
         return "Both sides were read whole and had nothing to pair, which the contract allows."
     pairs = counted(figures.matched_rows, "pair")

@@ -162,6 +162,12 @@ def hop_of(facts: HopFacts) -> Hop:
     return Hop(contract=facts.contract, state=state, statements=tuple(statements))
 
 
+def is_silent(trace: Trace) -> bool:
+    """Return whether no contract of the chain has anything to tell: no copy either that is aborted, or open still."""
+    every = [one for hop in trace.hops for one in hop.statements]
+    return all(one.state is HopState.NOT_SEEN and not one.places for one in every)
+
+
 def break_state(traced: TracedBreak) -> BreakState:
     """Return what has become of a break, by the newest rows of its items."""
     if not traced.items:
@@ -305,9 +311,9 @@ def _sentence(hops: Sequence[Hop]) -> str:
     if states <= {HopState.NOT_SEEN, HopState.NOT_ASKED}:
         unasked = _names(hops, HopState.NOT_ASKED)
         return (
-            f"No contract here has seen it; not all could be asked: {unasked}."
+            f"No contract here has seen it, as far back as the indexes of keys go; not all could be asked: {unasked}."
             if unasked
-            else ("No contract here has seen it.")
+            else ("No contract here has seen it, as far back as the indexes of keys go.")
         )
     parts = []
     passed = _names(hops, *_PASSED)

@@ -208,12 +208,14 @@ def show_trace(
 def _trace_page(
     request: Request, user: GetUserDep, *, asked: bool, traces: Sequence[Any] = (), hidden: Sequence[str] = ()
 ) -> Response:
+    from tallystick.tracing.hop import is_silent
+
     return _page(
         request,
         "trace",
         asked=asked,
         traces=traces,
-        silent=[trace for trace in traces if {hop.state for hop in trace.hops} == {HopState.NOT_SEEN}],
+        silent=[trace for trace in traces if is_silent(trace)],
         hidden=hidden,
         tones=_TONES,
         token=form_token(user),

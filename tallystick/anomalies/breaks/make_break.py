@@ -23,9 +23,10 @@ def break_of(
     story: str,
     *,
     amount_minor: int | None = None,
+    currency: str | None = None,
     evidence: Mapping[str, Any] | None = None,
 ) -> Break:
-    """A break about one copy. amount_minor: the money at stake where it is not the copy's own."""
+    """A break about one copy. amount_minor, currency: the money at stake where it is not the copy's own."""
     copy = residue.copy
     return Break(
         break_id=break_id(
@@ -36,7 +37,7 @@ def break_of(
         transaction_key=copy.transaction_key,
         leg=copy.leg,
         amount_minor=copy.amount_minor if amount_minor is None else amount_minor,
-        currency=copy.currency,
+        currency=copy.currency if currency is None else currency,
         copies=1,
         story=story,
         evidence={

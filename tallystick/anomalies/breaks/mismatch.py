@@ -31,6 +31,7 @@ def amount_mismatch(contract: Contract, unmatched: UnmatchedItems) -> Iterator[B
                 BreakClass.AMOUNT_MISMATCH,
                 story,
                 amount_minor=min(abs(topic.amount_minor - ledger.amount_minor), LONG_MAX),
+                currency=topic.currency,
                 evidence=_both(topic, ledger),
             )
 

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
+from tallystick.model.finding_names import Doubt
+from tallystick.model.findings import DoubtFound
 from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.pages.overview_page import overview_page, overview_row
@@ -45,7 +47,7 @@ def test_the_overview_begins_with_what_is_broken_and_never_calls_the_unjudged_ag
     page = overview_page([matched, broken], now_utc=NOON)
     assert [row.contract for row in page.rows] == ["billing_payouts", "a"]
     assert page.sentence == "1 broken item in 1 contract of 2."
-    assert overview_page([matched], now_utc=NOON).sentence == "The books agree."
+    assert overview_page([matched], now_utc=NOON).sentence == "The newest windows agree."
     assert "agree" not in overview_page([book(verdicts=(None,))], now_utc=NOON).sentence
     assert "agree" not in overview_page([], now_utc=NOON).sentence
     assert "agree" not in overview_page([book(verdicts=(Verdict.INCONCLUSIVE,))], now_utc=NOON).sentence
@@ -54,3 +56,27 @@ def test_the_overview_begins_with_what_is_broken_and_never_calls_the_unjudged_ag
 def test_a_window_without_a_verdict_after_a_match_is_not_called_agreed() -> None:
     silent = book(verdicts=(Verdict.MATCHED,))
     assert "agree" not in overview_page([silent], now_utc=NOON + 3 * HOUR).sentence
+
+
+def test_a_contract_whose_newest_window_broke_without_an_item_is_not_called_agreed() -> None:
+    loose = book(verdicts=(Verdict.MATCHED, Verdict.BROKEN))
+    calm = replace(book(verdicts=(Verdict.MATCHED,)), contract=payouts().model_copy(update={"name": "a"}))
+    page = overview_page([calm, loose], now_utc=NOON)
+    assert page.sentence == "1 contract of 2 broke in the newest window, and no item follows that."
+    assert [row.contract for row in page.rows] == ["billing_payouts", "a"]
+
+
+def test_an_outage_longer_than_the_strip_hides_no_verdict_and_is_shown_up_to_now() -> None:
+    verdicts = (Verdict.BROKEN, Verdict.MATCHED)
+    row = overview_row(book(verdicts=verdicts), now_utc=NOON + 100 * HOUR)
+    assert row.newest is not None and row.newest.kind == "MATCHED"
+    assert row.last_broken is not None
+    assert (row.judged_until_utc, row.without_verdict, row.are_all_without) == (row.newest.window_end_utc, 48, True)
+    soon = overview_row(book(verdicts=verdicts), now_utc=NOON + 3 * HOUR)
+    assert (soon.without_verdict, soon.are_all_without) == (3, False)
+
+
+def test_what_nobody_asked_is_not_known() -> None:
+    closed = DoubtFound(doubt=Doubt.CUT_CLOSED, sentence="It was closed.", details={})
+    assert overview_row(replace(book(), doubts=(closed,)), now_utc=NOON).looked is False
+    assert overview_row(book(), now_utc=NOON).looked is True

@@ -142,7 +142,12 @@ def test_every_event_that_says_how_a_plan_stands_has_its_words() -> None:
 
 def test_what_became_of_a_plan_is_counted_over_all_its_items() -> None:
     counts = {ActionState.DONE: 1_200, ActionState.REFUSED: 3}
-    assert plan_page(plan_told("planned", "finished", counts=counts), payouts()).done == "1,200 done, 3 refused"
+    page = plan_page(plan_told("planned", "finished", counts=counts), payouts())
+    assert (page.done, page.standing, page.tone) == (
+        "1,200 done, 3 refused",
+        "ended, and not all of it was done",
+        "doubtful",
+    )
 
 
 def test_a_plan_of_a_contract_that_allows_no_repair_any_more_says_so() -> None:

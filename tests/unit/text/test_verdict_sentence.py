@@ -38,7 +38,9 @@ def test_a_matched_run_says_what_agrees_and_what_is_still_in_flight(matched_run:
 
 def test_an_empty_match_does_not_boast(matched_run: StoredRun) -> None:
     figures = replace(matched_run.result.figures, matched_rows=0, matched_money={}, in_flight_items=0)
-    assert "nothing to pair" in verdict_sentence(replace(matched_run.result, figures=figures))
+    assert "nothing of them has found its partner yet" in verdict_sentence(replace(matched_run.result, figures=figures))
+    empty = replace(figures, topic_rows=0, ledger_rows=0)
+    assert "nothing to pair" in verdict_sentence(replace(matched_run.result, figures=empty))
 
 
 def test_a_matched_run_never_shows_doubts(matched_run: StoredRun) -> None:

@@ -15,7 +15,7 @@ from tallystick.model.item_reason import read_reason
 from tallystick.model.open_item import ItemState, OpenItem
 from tallystick.model.verdict import Verdict
 from tallystick.store.views.trace_store import SlicePlace, StoredTrace, TracedBreak, TracedCut, TracedItem
-from tallystick.tracing.hop import Copy, Hop, HopFacts, Statement, break_state, hop_of, trace_of
+from tallystick.tracing.hop import Copy, Hop, HopFacts, Statement, break_state, hop_of, is_silent, trace_of
 from tests.stored_books import HOUR, LAST_HOUR, item_of, mismatch, missing, payouts
 
 NAME = payouts().name
@@ -194,6 +194,7 @@ MATCHED = facts(copies=(copy(SlicePlace(cut_n=3)),))
 LOST = facts(broken(item(ItemState.BROKEN)))
 NOT_JUDGED = facts(copies=(copy(SlicePlace(cut_n=None, is_beyond=True)),))
 NOT_ASKED, NOT_SEEN = facts(), facts(index_cuts=(2, 9))
+UNSEEN = "No contract here has seen it, as far back as the indexes of keys go"
 
 
 def test_the_first_contract_whose_break_stands_has_lost_it() -> None:
@@ -247,8 +248,11 @@ def test_the_sentence_says_what_happened(break_class: BreakClass, words: str) ->
             "No run has found a loss: matched or settled at a; not judged yet at b.",
         ),
         ({"a": MATCHED, "b": NOT_SEEN}, "No run has found a loss: matched or settled at a; not seen at b."),
-        ({"a": NOT_SEEN, "b": NOT_SEEN}, "No contract here has seen it."),
-        ({"a": NOT_SEEN, "b": NOT_ASKED}, "No contract here has seen it; not all could be asked: b."),
+        ({"a": NOT_SEEN, "b": NOT_SEEN}, f"{UNSEEN}."),
+        (
+            {"a": NOT_SEEN, "b": NOT_ASKED},
+            "No contract here has seen it, as far back as the indexes of keys go; not all could be asked: b.",
+        ),
         (
             {"a": facts(broken(item(ItemState.WRITTEN_OFF))), "b": facts(waiting(item(ItemState.OPEN)))},
             "No run has found a loss: matched or settled at a; still in flight at b.",
@@ -263,3 +267,16 @@ def test_without_a_break_nobody_is_named(hops: dict[str, HopFacts], sentence: st
 def test_windows_are_the_cuts_own() -> None:
     told = only(hop_of(LOST)).cut
     assert told is not None and told.window_end_utc - told.window_start_utc == timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("hop", "silent"),
+    [
+        (facts(index_cuts=(2, 9)), True),
+        (facts(copies=(copy(SlicePlace(cut_n=3), fate="in a transaction that has not ended"),)), False),
+        (facts(), False),
+    ],
+    ids=["nothing", "an open record", "not asked"],
+)
+def test_a_chain_is_silent_only_where_it_has_nothing_to_tell(hop: HopFacts, silent: bool) -> None:
+    assert is_silent(trace_of([hop])) == silent
