@@ -66,29 +66,27 @@ def _left_out(slice_end: RewrittenBatch) -> DoubtFound:
 
 
 def _above(last: RewrittenBatch) -> DoubtFound:
-    part = last.topic_partition
-    return DoubtFound(
-        doubt=Doubt.LOG_REWRITTEN,
-        sentence=f"{part}: above what cut {last.read_by_cut} could read, the log was cut back: "
+    return _seen_by_its_cut(
+        last,
+        f"above what cut {last.read_by_cut} could read, the log was cut back: "
         f"{last.before} before, {last.now} now. What had stood there is gone, and with it perhaps the markers that had "
         "ended transactions below: what was read as committed may be aborted by now, and the other way round.",
-        details={
-            "topic": part.topic,
-            "partition": part.partition,
-            "kafka_offset": last.kafka_offset,
-            "read_by_cut": last.read_by_cut,
-            "before": last.before,
-            "now": last.now,
-        },
     )
 
 
 def _gone(last: RewrittenBatch) -> DoubtFound:
+    return _seen_by_its_cut(
+        last,
+        f"the log was cut back and grew again ({last.before} when cut {last.read_by_cut} was made, "
+        f"{last.now} now), and retention took what came in the place of what was read before anybody could read it.",
+    )
+
+
+def _seen_by_its_cut(last: RewrittenBatch, what: str) -> DoubtFound:
     part = last.topic_partition
     return DoubtFound(
         doubt=Doubt.LOG_REWRITTEN,
-        sentence=f"{part}: the log was cut back and grew again ({last.before} when cut {last.read_by_cut} was made, "
-        f"{last.now} now), and retention took what came in the place of what was read before anybody could read it.",
+        sentence=f"{part}: {what}",
         details={
             "topic": part.topic,
             "partition": part.partition,
