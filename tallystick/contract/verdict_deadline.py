@@ -45,5 +45,6 @@ def firings_between(schedule: str, after: datetime, until: datetime, *, count: i
     walk = croniter(schedule, until + _MOMENT)
     found: list[datetime] = []
     while len(found) < count and (moment := walk.get_prev(datetime)) > after:
-        found.append(moment)
+        if moment <= until:  # the walk begins behind it, since it leaves out where it begins
+            found.append(moment)
     return found[::-1]

@@ -1,10 +1,10 @@
 """A verdict is due so long after its window's end, counted from the books' begin where that is later."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 
-from tallystick.contract.verdict_deadline import is_overdue, verdict_due_utc
+from tallystick.contract.verdict_deadline import firings_between, is_overdue, verdict_due_utc
 from tests.unit.builders import HOUR, MINUTE, NOON, contract_of
 
 HOURLY = contract_of(settle_timeout_seconds=600, verdict_within_seconds=1200)
@@ -51,3 +51,18 @@ def test_windows_before_the_books_began_make_them_overdue_only_that_long_after_t
     asked = {"judged_until_utc": LONG_AGO, "begun_utc": NOON}
     assert is_overdue(HOURLY, now_utc=NOON + 29 * MINUTE, **asked) is False
     assert is_overdue(HOURLY, now_utc=NOON + 30 * MINUTE, **asked) is True
+
+
+@pytest.mark.parametrize(
+    ("until", "count", "hours"),
+    [
+        (NOON, 9, [-2, -1, 0]),
+        (NOON, 2, [-1, 0]),
+        (NOON - timedelta(milliseconds=300), 9, [-2, -1]),
+        (NOON - 3 * HOUR, 9, []),
+    ],
+    ids=["up to one", "the newest two", "a moment before one", "none"],
+)
+def test_firings_end_with_the_newest_one_that_has_come(until: datetime, count: int, hours: list[int]) -> None:
+    found = firings_between("0 * * * *", NOON - 3 * HOUR, until, count=count)
+    assert found == [NOON + n * HOUR for n in hours]
