@@ -77,17 +77,17 @@ def _anew_above(fetch: Fetch, previous: Cut, cut: Cut, now: PartitionSnapshot) -
         return None
     above = replace(own.readable, kafka_offset_start=start, kafka_offset_end=end)
     try:
-        (*_, last) = fingerprints(now.topic_partition, walk_batches(fetch, tail_of(above), read_committed=False))
-    except (OffsetNotInLog, ValueError):
-        return None  # it expired meanwhile, or no batch is left there
-    if last.leader_epoch <= before.snapshot.leader_epoch:
+        stands = fingerprints(now.topic_partition, walk_batches(fetch, tail_of(above), read_committed=False))
+    except OffsetNotInLog:
+        return None  # it expired meanwhile
+    if not stands or stands[-1].leader_epoch <= before.snapshot.leader_epoch:
         return None
     return RewrittenBatch(
         topic_partition=now.topic_partition,
-        kafka_offset=last.kafka_offset_start,
+        kafka_offset=stands[-1].kafka_offset_start,
         read_by_cut=previous.n,
         before=f"leader epoch {before.snapshot.leader_epoch} at most",
-        now=identity(last),
+        now=identity(stands[-1]),
         is_above=True,
     )
 
