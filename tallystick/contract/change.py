@@ -156,7 +156,7 @@ def _compare_changes(field: str, before: Mapping[str, Any], after: Mapping[str, 
     for name in sorted(before.keys() | after.keys()):
         was, now = before.get(name), after.get(name)
         if was != now:
-            same = len({(rule.kind, rule.event, rule.column) for rule in _rules([was, now])}) < 2
+            same = len({(rule.kind, rule.event or name, rule.column or name) for rule in _rules([was, now])}) < 2
             effect, why = (
                 (ChangeEffect.RE_EVALUATED, _COMPARED) if same else (ChangeEffect.REFUSED, _COMPARED_OTHERWISE)
             )
@@ -228,7 +228,10 @@ _POSTED_BY = (
 )
 _POSTED_THERE = "It holds which repairs were posted: with another table, one could be posted again."
 _FORMAT = "From the next cut on values are read as this says; one of the other format is then unreadable, and told."
-_SCHEMAS_ONLY = "Who is asked for schemas. Records that were read keep their verdicts."
+_SCHEMAS = (
+    "From the next run on records are read by the schemas of the registry that is named, by which the same bytes may "
+    "say something else. What was read keeps its verdict."
+)
 _CASE_IGNORED = (
     "Pairs that come together from the next run on may write their currency in either case, open items included; "
     "mismatches that were found before stay broken."
@@ -289,7 +292,7 @@ RULES: Mapping[str, Rule] = {
         "Look-ups search the new list from the next run on, for open items too; a topic that is not there refuses the "
         "cut, and what is broken already is not judged again."
     ),
-    "kafka.schema_registry": _kept(_SCHEMAS_ONLY),
+    "kafka.schema_registry": _anew(_SCHEMAS),
     "kafka.producers": _kept(_NOTICE_ONLY),
     "legs": _leg_changes,
     "compare": _compare_changes,

@@ -47,6 +47,10 @@ _TIME = re.compile(
 _SECONDS = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60), "h": Decimal(3600), "d": Decimal(86_400)}
 
 
+_TOLERANCE_MAX = Decimal(10) ** 30
+"""Beyond it nobody means anything, and the sums of a larger one would not fit."""
+
+
 def _number_as_written(stated: Any) -> Any:
     """A float of YAML is the number that stands there, and no sum of powers of two."""
     return Decimal(repr(stated)) if isinstance(stated, float) else stated
@@ -54,9 +58,9 @@ def _number_as_written(stated: Any) -> Any:
 
 Tolerance = Annotated[
     Decimal,
-    Field(ge=0, allow_inf_nan=False),
+    Field(ge=0, le=_TOLERANCE_MAX, allow_inf_nan=False),
     BeforeValidator(_number_as_written),
-    WithJsonSchema({"type": "number", "minimum": 0}),
+    WithJsonSchema({"type": "number", "minimum": 0, "maximum": float(_TOLERANCE_MAX)}),
 ]
 
 

@@ -110,6 +110,7 @@ def test_every_field_of_a_contract_has_its_rule_and_no_rule_is_without_field() -
 
 OF_AVRO = with_parts(kafka={"schema_registry": "schemas"}, event={"format": "avro"})
 
+SPELT_OUT = contract_of(compare={"fee": {"exact": "text", "event": "fee", "column": "fee"}})
 COMPARES_ELSEWHERE = contract_of(compare={"fee": {"exact": "text", "column": "cost"}})
 
 CASES = [
@@ -134,13 +135,14 @@ CASES = [
     ("legs.fee", PLAIN, contract_of(legs=TWO_LEGS), ANEW),
     ("legs.fee", contract_of(legs=TWO_LEGS), PLAIN, REFUSED),
     ("legs.payout", PLAIN, contract_of(legs={"payout": "billing.fees"}), REFUSED),
-    ("kafka.schema_registry", OF_AVRO, with_parts(kafka={"schema_registry": "other"}, event={"format": "avro"}), KEPT),
+    ("kafka.schema_registry", OF_AVRO, with_parts(kafka={"schema_registry": "other"}, event={"format": "avro"}), ANEW),
     ("compare.fee", PLAIN, contract_of(compare={"fee": "exact"}), ANEW),
     ("compare.fee", contract_of(compare={"fee": "exact"}), PLAIN, ANEW),
     ("compare.fee", contract_of(compare={"fee": "exact"}), contract_of(compare={"fee": "ignore"}), ANEW),
     ("compare.fee", contract_of(compare={"fee": {"abs": 1}}), contract_of(compare={"fee": {"rel": 0.1}}), ANEW),
     ("compare.fee", contract_of(compare={"fee": {"abs": 1}}), contract_of(compare={"fee": "exact"}), REFUSED),
     ("compare.fee", contract_of(compare={"fee": "exact"}), COMPARES_ELSEWHERE, REFUSED),
+    ("compare.fee", contract_of(compare={"fee": "exact"}), SPELT_OUT, ANEW),
     ("event.format", OF_AVRO, with_parts(kafka={"schema_registry": "schemas"}, event={"format": "debezium"}), ANEW),
     ("event.match_key", PLAIN, with_parts(event={"match_key": "id"}), REFUSED),
     ("event.transaction_key", PLAIN, with_parts(event={"transaction_key": "id"}), REFUSED),
