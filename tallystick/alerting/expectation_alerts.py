@@ -3,7 +3,7 @@
 An outcome in which something gave no answer resolves nothing: what is not evaluated is not met.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from tallystick.alerting.alert import (
@@ -53,6 +53,7 @@ def _triggers(
             EXPECTATION_NOT_MET,
             severity=max(severities, key=RISING.index),
             sentences=[not_met_text(one) for one in outcome.not_met],
+            expectations={" ".join((one.table, *one.columns, one.expected)) for one in outcome.not_met},
         )
     if outcome.not_evaluated:
         yield _trigger(
@@ -64,9 +65,19 @@ def _triggers(
         )
 
 
-def _trigger(contract: Contract, run: StoredRun, name: str, *, severity: Severity, sentences: list[str]) -> Alert:
+def _trigger(
+    contract: Contract,
+    run: StoredRun,
+    name: str,
+    *,
+    severity: Severity,
+    sentences: list[str],
+    expectations: Collection[str] = (),
+) -> Alert:
+    """expectations: which ones; another one is news, also to who has acknowledged these."""
     more = f" And {len(sentences) - 1} more." if len(sentences) > 1 else ""
     details = {"seen": name, "count": len(sentences), "sentences": sentences[:SAMPLES_MAX]}
+    details |= {"expectations": sorted(expectations)} if expectations else {}
     summary = f"{name.replace('_', ' ')}: {sentences[0]}{more}"
     return _alert(contract, run, name, action=AlertAction.TRIGGER, severity=severity, summary=summary, details=details)
 

@@ -230,8 +230,10 @@ def is_news(alert: Alert, firing: Mapping[str, Alert]) -> bool:
         return True
     if alert.name == INCONCLUSIVE:
         return not _doubts_told(alert) <= _doubts_told(before)
-    known = before.details.get("producers")
-    another = known is not None and not set(alert.details.get("producers", ())) <= set(known)
+    another = any(
+        name in before.details and not set(alert.details.get(name, ())) <= set(before.details[name])
+        for name in ("producers", "expectations")
+    )
     return another or bool(alert.details["count"] > before.details["count"])
 
 

@@ -19,6 +19,7 @@ from tallystick.store.alerts.alert_store import (
     pending_alerts,
     record_delivery,
     resting_sinks,
+    sinks_that_took,
 )
 
 
@@ -58,7 +59,8 @@ def deliver_pending(
 
     links: name to address, in which {contract}, {cut_n} and {alert} are filled in; sent with each alert. only: names of
     the alerts to send; None sends all.
-    What a sink refused holds back no later alert of its key. What fires is sent again to sinks that forget it.
+    What a sink refused holds back no later alert of its key. What fires is sent again to sinks that forget it, and once
+    to those that the contract did not name yet when it was made.
     Raises DeliveryFailed at the end.
     """
     with one_deliverer(engine, contract_name):
@@ -69,13 +71,15 @@ def deliver_pending(
             if done.may_send(owed.alert, sink):
                 done.note(owed.alert, sink, _attempt(engine, _with_links(owed.alert, links or {}), sink))
         told = {(owed.alert.dedup_key, sink.name) for owed, sink in pending}
-        forgetful = {name: sink for name, sink in by_name.items() if is_stateless(sink)}
-        firing = firing_alerts(engine, contract_name).values() if forgetful else ()
-        for alert in (one for one in firing if _is_asked(one, only)):
-            for sink in (forgetful[name] for name in alert.sinks if name in forgetful):
-                if (alert.dedup_key, sink.name) not in told and done.may_send(alert, sink):
-                    again = _attempt(engine, _with_links(alert, links or {}), sink)
-                    done.note(alert, sink, again)
+        firing = [one for one in firing_alerts(engine, contract_name).values() if _is_asked(one, only)]
+        taken = sinks_that_took(engine, [one.outbox_id for one in firing if one.outbox_id is not None])
+        for alert in firing:
+            for sink in sinks:
+                is_new = sink.name not in alert.sinks and (alert.outbox_id, sink.name) not in taken
+                if (alert.dedup_key, sink.name) in told or not (is_new or is_stateless(sink)):
+                    continue
+                if done.may_send(alert, sink):
+                    done.note(alert, sink, _attempt(engine, _with_links(alert, links or {}), sink))
     return done.summary()
 
 

@@ -157,10 +157,33 @@ def test_a_bug_in_a_sink_stops_no_other_sink_and_its_text_is_not_kept(
     assert attempts(store) == [(0, "file:faulty", False, "KeyError"), (0, PAGER, True, "200")]
 
 
-def test_a_sink_added_later_hears_no_history(store: Engine, books: Any, receiver: Receiver) -> None:
+def test_a_sink_that_is_added_later_hears_once_what_fires_and_no_history(
+    store: Engine, books: Any, receiver: Receiver
+) -> None:
+    old = alert(0, name="amount_mismatch"), alert(0)
+    books.commit(store, books.result(0), alerts=old)
+    books.commit(store, books.result(1), alerts=(alert(1, name="amount_mismatch", action="resolve"),))
+    with receiving() as before:
+        for _ in range(2):
+            deliver_pending(store, "payouts", [sink(before)])
+        for _ in range(2):
+            deliver_pending(store, "payouts", [sink(before), sink(receiver, "webhook:new")])
+        assert before.story == [
+            *(("trigger", "amount_mismatch"), ("trigger", "phantom_in_topic"), ("resolve", "amount_mismatch"))
+        ]
+    assert receiver.story == [("trigger", "phantom_in_topic")]
+
+
+def test_a_sink_that_is_added_while_it_is_down_hears_what_fires_once_it_is_back(
+    store: Engine, books: Any, receiver: Receiver
+) -> None:
     books.commit(store, books.result(0), alerts=(alert(0),))
-    deliver_pending(store, "payouts", [sink(receiver, "webhook:new")])
-    assert receiver.taken == []
+    receiver.first_answers = [503]
+    with pytest.raises(DeliveryFailed):
+        deliver_pending(store, "payouts", [sink(receiver, "webhook:new")])
+    for _ in range(2):
+        deliver_pending(store, "payouts", [sink(receiver, "webhook:new")])
+    assert receiver.story == [("trigger", "phantom_in_topic")]
 
 
 def test_a_message_that_a_sink_refuses_is_overtaken_by_the_next_and_never_sent_after_it(

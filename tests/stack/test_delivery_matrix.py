@@ -197,7 +197,7 @@ def test_a_deliverer_that_is_killed_after_sending_is_repeated_under_the_same_key
         os.kill(child.pid, signal.SIGKILL)
         child.wait()
     hook.answer = 200
-    deliver_pending(store, "payouts", desk.sinks())
+    deliver_pending(store, "payouts", desk.sinks()[:1])
     assert len(hook.taken) == 2
     assert len({headers["webhook-id"] for _, headers, _ in hook.requests}) == 1
     with store.connect() as connection:

@@ -97,6 +97,17 @@ def pending_alerts_seen_by(connection: Connection, contract_name: str) -> tuple[
     return tuple(_pending(_alert_of(row), row.owed) for row in rows)
 
 
+def sinks_that_took(engine: Engine, outbox_ids: Collection[int]) -> frozenset[tuple[int, str]]:
+    """Which sinks have taken these alerts: the alert's id in the outbox, and the sink's name."""
+    if not outbox_ids:
+        return frozenset()
+    statement = select(alert_delivery.c.alert_id, alert_delivery.c.sink).where(
+        alert_delivery.c.delivered, alert_delivery.c.alert_id.in_(outbox_ids)
+    )
+    with engine.connect() as connection:
+        return frozenset((row.alert_id, row.sink) for row in connection.execute(statement))
+
+
 def resting_sinks(engine: Engine) -> dict[str, int]:
     """Sinks that asked to be left alone, and for how many seconds more."""
     asked_for = alert_delivery.c.retry_after_seconds * text("interval '1 second'")

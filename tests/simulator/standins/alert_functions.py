@@ -1,6 +1,6 @@
 """The store's functions about the outbox of alerts, on the store in memory."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 
@@ -33,6 +33,11 @@ def firing_names(engine: Store, contract_name: str) -> frozenset[str]:
 
 def pending_alerts(engine: Store, contract_name: str) -> tuple[PendingAlert, ...]:
     return tuple(PendingAlert(alert=alert, owed_to=sinks) for alert, sinks in engine.still_owed(contract_name))
+
+
+def sinks_that_took(engine: Store, outbox_ids: Collection[int]) -> frozenset[tuple[int, str]]:
+    """As the real one, of the newest alert of each key."""
+    return frozenset((number, sink) for (_, sink), number in engine.taken.items() if number in set(outbox_ids))
 
 
 def resting_sinks(engine: Store) -> dict[str, int]:

@@ -1,10 +1,11 @@
 """What on-call hears of own expectations: as severe as they say, no more while acknowledged, over when they are met."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
-from tallystick.alerting.alert import EXPECTATION_NOT_EVALUATED, EXPECTATION_NOT_MET, Alert
+from tallystick.alerting.alert import EXPECTATION_NOT_EVALUATED, EXPECTATION_NOT_MET, Alert, AlertAction
 from tallystick.alerting.expectation_alerts import expectation_alerts
 from tallystick.contract.alerts import Severity
 from tallystick.model.stored_run import ExpectationNotMet, ExpectationsOutcome, NotEvaluated, StoredRun
@@ -97,6 +98,13 @@ def test_an_acknowledged_alert_pages_again_only_where_it_is_worse(
 ) -> None:
     before = fired(EXPECTATION_NOT_MET, severity=Severity.WARNING, by="Ada", count=1)
     assert bool(told(outcome(*found), {EXPECTATION_NOT_MET: before})) is pages
+
+
+@pytest.mark.parametrize(("table", "pages"), [("window", False), ("currencies", True)])
+def test_an_acknowledged_alert_pages_again_where_another_expectation_is_not_met(table: str, pages: bool) -> None:
+    (first,) = expectation_alerts(WITH_SUITES, RUN, outcome(not_met(table="window")), firing={})
+    taken = replace(first, action=AlertAction.ACKNOWLEDGE)
+    assert bool(told(outcome(not_met(table=table)), {EXPECTATION_NOT_MET: taken})) is pages
 
 
 @pytest.mark.parametrize("name", [EXPECTATION_NOT_MET, EXPECTATION_NOT_EVALUATED])
