@@ -324,7 +324,9 @@ def judge_cut(
             indexes = open_indexes(engine, contract, cut, index_to.copies)
         scan, counted = scan_cut(
             engine,
-            CutToScan(contract=contract, connections=connections, cut=cut, previous=past.previous),
+            CutToScan(
+                contract=contract, connections=connections, cut=cut, previous=past.previous, baseline=past.baseline
+            ),
             keys_to_include=keys_to_include,
             by_log=by_log,
             on_progress=announce_figures,

@@ -32,8 +32,9 @@ from tallystick.matching.scan_result import SliceScan
 from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import Cut, TopicSlice
 from tallystick.model.direction import Direction
-from tallystick.model.offsets import OffsetRange
+from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.pipeline.open_ledger import open_ledger_of
+from tallystick.pipeline.run_history import inputs_of_before
 from tallystick_spark.matching.frame_match import beside_planted, scan_slices
 from tallystick_spark.matching.hash_scan import (
     Canaries,
@@ -49,7 +50,13 @@ from tallystick_spark.matching.hash_scan import (
 from tallystick_spark.readers.canary_rows import canary_events_read, canary_ledger_rows
 from tallystick_spark.readers.cross_check import choose_sample, compare, read_again
 from tallystick_spark.readers.key_index_files import IndexPlan, read_before
-from tallystick_spark.readers.key_index_frame import index_of, keys_in_indexes, keys_read_before, write_index
+from tallystick_spark.readers.key_index_frame import (
+    index_of,
+    keys_below,
+    keys_in_indexes,
+    keys_read_before,
+    write_index,
+)
 from tallystick_spark.readers.ledger_frame import (
     RowsById,
     input_rows,
@@ -118,12 +125,13 @@ def matches_by_hash(contract: Contract) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class CutToScan:
-    """A cut, the one before it, and what it is a cut of."""
+    """A cut, the one before it, the one with which the books began, and what it is a cut of."""
 
     contract: Contract
     connections: Connections
     cut: Cut
     previous: Cut
+    baseline: Cut
 
     @property
     def topic_slices(self) -> list[TopicSlice]:
@@ -194,6 +202,7 @@ def scan_cut(
                 )
                 inputs = _persisted(read_inputs, kept)
                 with as_raised_in_the_task():
+                    keys |= keys_below(inputs, _inputs_of_before(asked))
                     keys |= keys_in_indexes(spark, inputs, _places_of(indexes, index_to))
                     if index_to is not None:
                         write_index(index_of(topic.all, inputs), index_to.folder)
@@ -221,6 +230,13 @@ def scan_cut(
             if not described.row_id_is_unique:
                 scan = replace(scan, row_ids_repeat=True, repeated_row_ids=repeated_row_ids(sides.ledger.read))
             return scan, census
+
+
+def _inputs_of_before(asked: CutToScan) -> dict[TopicPartition, int]:
+    """Return where inputs that are older than the books end, in those slices of the cut that hold some."""
+    ends = inputs_of_before(asked.cut, asked.baseline, asked.contract.input_topics)
+    starts = {part.offsets.topic_partition: part.offsets.kafka_offset_start for part in asked.cut.topic_slices}
+    return {place: end for place, end in ends.items() if starts[place] < end}
 
 
 def _persisted(reading: Callable[[], DataFrame], kept: ExitStack) -> DataFrame:

@@ -147,6 +147,15 @@ def cut_off_since(read: TopicSlice, now: PartitionSnapshot, *, cut_n: int) -> Ba
     )
 
 
+def written_since(one: BatchFingerprint, part: TopicSlice | None) -> bool:
+    """Return whether a batch below a slice's end is of a later leader than the one that the slice's cut had seen. A
+    broker that tells no epochs shows none.
+    """
+    if part is None or part.snapshot.leader_epoch < 0:
+        return False
+    return one.leader_epoch > part.snapshot.leader_epoch and one.kafka_offset_start < part.offsets.kafka_offset_end
+
+
 def _anchor(topic_partition: TopicPartition, batch: DecidedBatch) -> BatchFingerprint:
     return BatchFingerprint(
         topic_partition=topic_partition,

@@ -14,6 +14,7 @@ from tallystick.kafka_cluster.batch_fingerprints import (
     read_anchors_left,
     span_of,
     stands_below,
+    written_since,
 )
 from tallystick.kafka_cluster.blocked_events import read_held_events
 from tallystick.kafka_cluster.open_transactions import (
@@ -89,7 +90,7 @@ def read_below_baseline(
     clusters: Iterable[tuple[KafkaAdminClient, tuple[str, ...]]], baseline: Cut
 ) -> tuple[BatchFingerprint, ...]:
     """Anchors for the first run to compare: a baseline reads nothing, but a log that is cut back below it may grow
-    again before that run looks. Raises BrokerUnreachable.
+    again before that run looks, or have done so since the cut was made. Raises BrokerUnreachable.
     """
     found: list[BatchFingerprint] = []
     for admin, topics in clusters:
@@ -97,7 +98,7 @@ def read_below_baseline(
         after = read_topic_snapshot(admin, topics)
         kept, kept_on = _not_compacting(read_topic_settings(admin, topics), after, _going_on(baseline, after))
         anchors, _ = follow_anchors(fetch, together, baseline.n, kept, kept_on, (), scanned={})
-        found += _with_cut_off(anchors, baseline, kept)
+        found += _with_cut_off(_with_written_anew(anchors, baseline), baseline, kept)
     return tuple(found)
 
 
@@ -220,6 +221,13 @@ def follow_anchors(
     for offsets in bare:
         known[offsets.topic_partition] = [*read_anchors_left(fetch_below, offsets, cut_n=cut_n)]
     return tuple(one for anchors in known.values() for one in anchors), tuple(rewritten)
+
+
+def _with_written_anew(anchors: Iterable[BatchFingerprint], cut: Cut) -> tuple[BatchFingerprint, ...]:
+    """Anchors; a batch of a later leader than there was when the cut was made is not what stood there then."""
+    return tuple(
+        replace(one, crc32c=None) if written_since(one, cut.slice_of(one.topic_partition)) else one for one in anchors
+    )
 
 
 def _with_cut_off(

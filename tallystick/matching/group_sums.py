@@ -14,6 +14,8 @@ and no others, are a closed group.
 No part is known to repeat another: two of one amount are two. A part that was written twice makes the sum too large.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from tallystick.matching.match_case import (
@@ -49,9 +51,11 @@ def pair_group(case: MatchGroup, *, direction: Direction, deadlines: Deadlines) 
     if case.parts is None:
         raise ValueError(f"{case.match_key}: got a case of pairs; expected one whose copies of one side are parts")
     parts = tuple(filter(_is_pairable, case.side(case.parts)))
+    origin, wholes = origin_side(direction), case.side(other_side(case.parts))
+    if case.match_key and not parts and (waiting := _wholes_that_wait(case, wholes, deadlines)):
+        return MatchResult(case=case, matched=(), residues=waiting)
     if not case.match_key or not parts:
         return pair_key(case, direction=direction, deadlines=deadlines)
-    origin, wholes = origin_side(direction), case.side(other_side(case.parts))
     if _was_closed(case):
         late = [copy for copy in (*wholes, *parts) if not is_judged(copy)]
         residues = [one for copy in late for one in _judge_surplus(case, copy, origin, deadlines)]
@@ -76,27 +80,51 @@ def pair_group(case: MatchGroup, *, direction: Direction, deadlines: Deadlines) 
     return MatchResult(case=case, matched=(), residues=(*told, *surplus), added_up=(group,) if is_met else ())
 
 
+def _wholes_that_wait(case: MatchGroup, wholes: Sequence[Entry], deadlines: Deadlines) -> tuple[UnmatchedItem, ...]:
+    """Let several wholes of other money wait while no part is here: which of them is right is known once the sum is."""
+    new = [whole for whole in wholes if _is_pairable(whole) and not is_judged(whole)]
+    if len({whole.money for whole in new}) < 2:
+        return ()
+    told = judge_absence(case, new[0], MatchStatus.SUM_DIFFERS, deadlines)
+    if told.fate not in (MatchStatus.WAITING, MatchStatus.UNSETTLED):
+        return ()
+    return tuple(replace(told, copy=whole) for whole in new)
+
+
 def _is_pairable(copy: Entry) -> bool:
     return copy.carried is None or copy.carried.pairable
 
 
 def _was_closed(case: MatchGroup) -> bool:
-    """Return whether an earlier cut closed a group of the key: it has read its whole and its parts, and no copy stands
-    where nobody has.
+    """Return whether an earlier cut closed a group of the key: it has read its whole and its parts, could judge them,
+    and no copy stands where nobody has read it.
     """
-    places = [case.places(side, without=case.surplus_rows) for side in (ItemSide.TOPIC, ItemSide.LEDGER)]
+    if any(seen.item_id in case.undecided for seen in case.lookup_hits):
+        return False
+    places = [_places(case, side) for side in (ItemSide.TOPIC, ItemSide.LEDGER)]
     closed = all(RecordLocation.EARLIER_SLICE in there for there in places)
     return closed and not any(there & {RecordLocation.BEFORE_BASELINE, RecordLocation.UNREAD} for there in places)
+
+
+def _places(case: MatchGroup, side: ItemSide) -> frozenset[RecordLocation]:
+    """Return where other copies of a side stand, without those that are known to be too many."""
+    return case.places(side, without=case.surplus_rows | case.one_too_many)
+
+
+_ELSEWHERE = {
+    RecordLocation.BEFORE_BASELINE: ReasonCode.BEFORE_BASELINE,
+    RecordLocation.UNREAD: ReasonCode.PARTNER_UNREAD,
+    RecordLocation.EARLIER_SLICE: ReasonCode.PAIRED_BEFORE,
+}
 
 
 def _read_elsewhere(case: MatchGroup) -> Reason | None:
     """Return why what is here is not the whole group: a copy that no item holds, read by an earlier cut or by none."""
     for side in (ItemSide.TOPIC, ItemSide.LEDGER):
-        there = case.places(side, without=case.surplus_rows)
-        if RecordLocation.BEFORE_BASELINE in there:
-            return reason_of(ReasonCode.BEFORE_BASELINE, there=ReasonSide(side.value))
-        if there & {RecordLocation.EARLIER_SLICE, RecordLocation.UNREAD}:
-            return reason_of(ReasonCode.PARTNER_UNREAD, there=ReasonSide(side.value))
+        there = _places(case, side)
+        for place, code in _ELSEWHERE.items():
+            if place in there:
+                return reason_of(code, there=ReasonSide(side.value))
     return None
 
 

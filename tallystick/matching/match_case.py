@@ -95,12 +95,17 @@ class MatchGroup:
 
     surplus_rows: rows that earlier runs judged a surplus, where a row that is written anew comes again: it may be what
     they repeat, so they are not what it repeats.
+
+    one_too_many: rows that earlier runs judged a surplus, and that nothing has ended since.
+    undecided: of a group, copies that earlier runs could not judge: no group was closed with them.
     """
 
     match_key: str
     copies: tuple[Entry, ...]
     lookup_hits: tuple[LookupHit, ...] = ()
     surplus_rows: frozenset[str] = frozenset()
+    one_too_many: frozenset[str] = frozenset()
+    undecided: frozenset[str] = frozenset()
     parts: ItemSide | None = None
 
     def side(self, side: ItemSide) -> tuple[Entry, ...]:

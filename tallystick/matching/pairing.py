@@ -407,6 +407,8 @@ def _was_consumed(case: MatchGroup, side: ItemSide) -> bool:
     if case.places(side, without=case.surplus_rows) & _READ_BEFORE:
         return True
     rows = case.places(ItemSide.LEDGER) if side is ItemSide.TOPIC else frozenset()
+    if RecordLocation.UNREAD in rows:  # then what was one too many was so beside a row that had no event yet
+        rows = case.places(ItemSide.LEDGER, without=case.one_too_many)
     return RecordLocation.EARLIER_SLICE in rows and RecordLocation.BEFORE_BASELINE not in rows
 
 

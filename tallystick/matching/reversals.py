@@ -37,7 +37,7 @@ def may_be_taken_back(item: OpenItem) -> bool:
 def reversals_in(case: MatchGroup, *, rows_keep_sign: bool) -> Iterable[tuple[Entry, Entry]]:
     """Return each surplus copy with the first new one that takes it back: same leg, currency and money.
 
-    A row that no run of this contract has judged, and that a compensation takes back, was a surplus one to another.
+    A copy that no run of this contract has judged, and that a compensation takes back, was a surplus one to another.
     Any other event that names a copy as reversed is an event like every other, and one too many itself.
     A copy is taken back by what names it first, and then by what names a row of ours that it repeats. Where such a row
     of ours is read anew together with its reversal, both are gone, and with them what the other one repeated.
@@ -89,11 +89,12 @@ def _itself(case: MatchGroup, copy: Entry) -> tuple[str, ...]:
 def _may_be_taken_back_now(copy: Entry) -> bool:
     if copy.carried is not None and may_be_taken_back(copy.carried):
         return True
-    return copy.side is ItemSide.LEDGER and _is_not_judged(copy) and not copy.reverses
+    return _is_not_judged(copy) and not copy.reverses
 
 
 def _is_not_judged(copy: Entry) -> bool:
-    return copy.carried is None or copy.carried.state is ItemState.OPEN
+    """Return whether no run has said yet that it is wrong, be it that none could."""
+    return copy.carried is None or copy.carried.state in (ItemState.OPEN, ItemState.UNDECIDABLE)
 
 
 def any_takes_back(rows: Iterable[Entry | LookupHit]) -> bool:
@@ -162,7 +163,7 @@ class _Row:
 
 
 def is_taken_back_beyond(case: MatchGroup, copy: Entry) -> bool:
-    """Return whether a reversal of ours, of this row or of one that it repeats, lies beyond the cut."""
+    """Return whether a reversal of ours, of this row or of one with its money that it repeats, lies beyond the cut."""
     beyond = {
         seen.item_id: seen.detail["reverses"]
         for seen in case.lookup_hits
@@ -170,8 +171,12 @@ def is_taken_back_beyond(case: MatchGroup, copy: Entry) -> bool:
     }
     if not beyond:
         return False
-    ours = rows_of_ours(case.lookup_hits, copy, new=beyond)
-    return not {copy.item_id, *(seen.item_id for seen in ours)}.isdisjoint(beyond.values())
+    repeated = {
+        seen.item_id
+        for seen in case.lookup_hits
+        if seen.side is ItemSide.LEDGER and (seen.detail.get("amount_minor"), seen.detail.get("currency")) == copy.money
+    }
+    return not {copy.item_id, *repeated}.isdisjoint(beyond.values())
 
 
 def _rows_of_ours_doubled_by(case: MatchGroup, copy: Entry) -> tuple[str, ...]:
@@ -238,15 +243,22 @@ def names_a_row_that_is_gone(lookup_hits: Iterable[LookupHit]) -> bool:
 
 
 def possible_reversals(cases: Iterable[MatchGroup], surplus_items: Iterable[OpenItem]) -> frozenset[str]:
-    """Return item ids of the new events whose key has a surplus copy: only the log knows whether they take one back."""
+    """Return item ids of the new events whose key has a surplus copy, or copies of either sign that no run has judged:
+    only the log knows whether they take one back.
+    """
     keys = {item.match_key for item in surplus_items if item.side is ItemSide.TOPIC}
     return frozenset(
         copy.item_id
         for case in cases
-        if case.match_key in keys
+        if case.match_key in keys or _has_both_signs(case)
         for copy in case.side(ItemSide.TOPIC)
         if copy.carried is None
     )
+
+
+def _has_both_signs(case: MatchGroup) -> bool:
+    said = [copy.amount_minor for copy in case.copies if copy.side is ItemSide.TOPIC and _is_not_judged(copy)]
+    return len(said) > 1 and min(said) < 0 < max(said)
 
 
 def with_reversals(

@@ -132,6 +132,11 @@ def input_row_id(topic: str, partition: int, kafka_offset: int) -> str:
     return f"{topic}:{partition}:{kafka_offset}"
 
 
+def input_place(item_id: str) -> tuple[TopicPartition, int]:
+    """Return the partition and offset of an input, by its item id."""
+    return topic_place(item_id.removeprefix("ledger:"))
+
+
 def ledger_item_id(row_id: str) -> str:
     return f"ledger:{row_id}"
 

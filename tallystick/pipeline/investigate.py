@@ -66,7 +66,7 @@ from tallystick.pipeline.run_history import RunHistory
 from tallystick.pipeline.sources import Sources
 from tallystick.store.plans.plan_store import known_repairs
 from tallystick.store.runs.loss_store import transactions_judged_before
-from tallystick.store.runs.open_item_store import judged_items_as_of
+from tallystick.store.runs.open_item_store import judged_items_as_of, undecided_items_as_of
 from tallystick.store.runs.sample_store import read_samples
 
 
@@ -298,6 +298,8 @@ def pair(dated: DatedItems) -> PairedItems:
     located, scanned = dated.located, dated.located.grouped.scanned
     contract, look_ups = scanned.contract, located.look_ups
     surplus_rows = _surplus_rows(scanned.engine, scanned.cut, look_ups) if contract.ledger.by_xmin else frozenset[str]()
+    one_too_many = frozenset(located.grouped.surplus_items)
+    undecided = _undecided(scanned.engine, scanned.cut, look_ups) if contract.parts_side else frozenset[str]()
     hits, around = located.believed.lookup_hits, look_ups.cluster_state
     cases = (
         case
@@ -306,6 +308,8 @@ def pair(dated: DatedItems) -> PairedItems:
             case,
             lookup_hits=without_compacted(hits.get(case.match_key, ()), around),
             surplus_rows=surplus_rows,
+            one_too_many=one_too_many,
+            undecided=undecided,
         )
         for case in located.groups
     )
@@ -516,6 +520,12 @@ def _surplus_rows(engine: Engine, cut: Cut, look_ups: LookUps) -> frozenset[str]
     rows = {seen.item_id for found in look_ups.by_key.values() for seen in found if seen.side is ItemSide.LEDGER}
     judged = judged_items_as_of(engine, cut.contract, cut.n, rows)
     return frozenset(item.item_id for item in judged if may_be_taken_back(item))
+
+
+def _undecided(engine: Engine, cut: Cut, look_ups: LookUps) -> frozenset[str]:
+    """Return those of the looked-up copies that earlier runs could not judge."""
+    copies = {seen.item_id for found in look_ups.by_key.values() for seen in found}
+    return undecided_items_as_of(engine, cut.contract, cut.n, copies)
 
 
 def _oldest_deadline(cut: Cut, contract: Contract, carried: Iterable[OpenItem]) -> datetime:

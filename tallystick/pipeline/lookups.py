@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.open_transactions import (
     OpenTransaction,
     TransactionsNotTold,
@@ -43,14 +44,13 @@ from tallystick.matching.record_location import (
     pairs_with_older_row,
 )
 from tallystick.matching.row_identity import RowNames
-from tallystick.matching.scan_result import SliceScan
+from tallystick.matching.scan_result import SliceScan, input_place
 from tallystick.matching.unreadable_ranges import Loss, loss_before_the_books
 from tallystick.model.cut import Cut, LedgerSlice, PartitionSnapshot, Sample, is_recreated
-from tallystick.model.direction import Direction
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.model.open_item import ItemSide
 from tallystick.pipeline.readiness import ledger_settled_until, topic_settled_until
-from tallystick.pipeline.run_history import RunHistory, index_hits
+from tallystick.pipeline.run_history import RunHistory, index_hits, inputs_of_before
 from tallystick.pipeline.sources import Sources
 
 _LOSSES = TypeAdapter(tuple[Loss, ...])
@@ -229,7 +229,7 @@ def _lookup_hits(
         wanted = _input_keys(asked, indexed, now_utc=cut.now_utc)
         in_ledger = _look_up_inputs(sides, cut, baseline=past.baseline, partitions=inputs, match_keys=wanted)
         _add_indexed(in_ledger, indexed, ItemSide.LEDGER)
-    topic_keys = _topic_keys(asked, in_ledger, cut, past, direction=contract.direction)
+    topic_keys = _topic_keys(asked, in_ledger, cut, past, contract)
     in_topics = _look_up_topics(
         sides,
         cut,
@@ -271,20 +271,22 @@ def _input_keys(asked: Questions, indexed: _Hits, *, now_utc: datetime) -> set[s
     }
 
 
-def _topic_keys(asked: Questions, in_ledger: _Hits, cut: Cut, past: RunHistory, *, direction: Direction) -> set[str]:
+def _topic_keys(asked: Questions, in_ledger: _Hits, cut: Cut, past: RunHistory, contract: Contract) -> set[str]:
+    inputs = inputs_of_before(cut, past.baseline, contract.input_topics)
     return {
         case.match_key
         for case in asked.keyed
         if needs_topic(
             case,
             in_ledger.get(case.match_key, ()),
-            direction=direction,
+            direction=contract.direction,
             now_utc=cut.now_utc,
             new_copies_due_utc=asked.new_copies_due_utc,
         )
         or (case.parts is not None and len(case.copies) > 1)  # a part of it may stand elsewhere
         or _may_be_repeated(case, cut, past)
         or _may_repeat_one_of_before(case, in_ledger.get(case.match_key, ()), past)
+        or _has_an_input_of_before(case, inputs)
     }
 
 
@@ -301,6 +303,17 @@ def _may_repeat_one_of_before(case: MatchGroup, rows: Iterable[LookupHit], past:
         row.place not in BEYOND_THE_CUT and past.may_be_older_than_the_books(row.detail.get("transaction_id", -1))
         for row in rows
     )
+
+
+def _has_an_input_of_before(case: MatchGroup, ends: Mapping[TopicPartition, int]) -> bool:
+    """Return whether an output has an input that is older than the books: its first output may be as well.
+
+    ends: as `inputs_of_before` has them.
+    """
+    if not ends or not case.side(ItemSide.TOPIC):
+        return False
+    inputs = (input_place(copy.item_id) for copy in case.side(ItemSide.LEDGER))
+    return any(offset < ends.get(partition, 0) for partition, offset in inputs)
 
 
 def _add_indexed(found: dict[str, list[LookupHit]], indexed: Mapping[str, Sequence[LookupHit]], side: ItemSide) -> None:

@@ -13,6 +13,7 @@ from tallystick.ledger.unread_rows import UnreadRows
 from tallystick.matching.match_case import LookupHit, RecordLocation
 from tallystick.matching.unreadable_ranges import LedgerStarts, Loss
 from tallystick.model.cut import Cut
+from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemSide, OpenItem
 from tallystick.model.partner_lag import TopicLag
 from tallystick.store.runs.close_store import closed_cuts_before
@@ -88,6 +89,21 @@ def keys_as_old_as_the_books(ledger: Ledger, cut: Cut, past: RunHistory) -> tupl
     if not past.may_be_older_than_the_books(cut.ledger_slice.position_start):
         return ()
     return ledger.keys_below(cut.ledger_slice, below=past.baseline.ledger_slice.snapshot.high_mark)
+
+
+def inputs_of_before(cut: Cut, baseline: Cut, topics: Collection[str]) -> dict[TopicPartition, int]:
+    """Return where the inputs of a partition end that stood on the log when the books began, behind a transaction that
+    was open then. They may have had their outputs already, and one that a later cut reads repeats them.
+    """
+    ends = {}
+    for part in cut.topic_slices:
+        place = part.offsets.topic_partition
+        began = baseline.slice_of(place) if place.topic in topics else None
+        if began is None or began.snapshot.topic_id != part.snapshot.topic_id:
+            continue
+        if began.offsets.kafka_offset_end < began.snapshot.high_watermark:
+            ends[place] = began.snapshot.high_watermark
+    return ends
 
 
 def open_indexes(engine: Engine, contract: Contract, cut: Cut, artifacts: Copies) -> ReadableIndexes:

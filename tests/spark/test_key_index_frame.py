@@ -7,7 +7,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tallystick.ledger.key_index import IndexedCopy, ReadableIndexes, commit_index, index_folder, key_hash
 from tallystick.matching.scan_result import CANARY_PARTITION
-from tallystick_spark.readers.key_index_frame import index_of, keys_in_indexes, write_index
+from tallystick.model.offsets import TopicPartition
+from tallystick_spark.readers.key_index_frame import index_of, keys_below, keys_in_indexes, write_index
 
 KEYS = ["a", "b", "", "ü", "9b1d", "with space", "\u65e5\u672c"]
 SHAPE = "topic string, partition int, kafka_offset bigint, match_key string, readable boolean"
@@ -37,3 +38,11 @@ def test_what_spark_writes_is_found_by_key_in_order_of_the_hash(spark: SparkSess
     again = events(spark, "in", ["b", "new"], ("in", 0, 9, "a", False))
     assert keys_in_indexes(spark, again, asked.paths) == {"b"}
     assert keys_in_indexes(spark, again, ()) == set()
+
+
+def test_keys_below_an_offset_of_their_partition_are_told(spark: SparkSession) -> None:
+    some = events(spark, "in", ["a", "b", "c", "d"], ("in", 0, 1, "unreadable", False), ("other", 0, 0, "e", True))
+    first, second = (TopicPartition(topic="in", partition=number) for number in (0, 1))
+    assert keys_below(some, {first: 2, second: 9}) == {"a", "b", "d"}
+    assert keys_below(some, {first: 0}) == set()
+    assert keys_below(some, {}) == set()

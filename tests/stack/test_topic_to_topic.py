@@ -188,6 +188,26 @@ def test_beyond_index_and_log_a_second_processing_is_told_and_a_second_input_is_
         assert run.result.figures.matched_rows == 1
 
 
+def test_an_output_repeats_one_of_before_the_books_whose_input_stood_behind_an_open_transaction(
+    new_books: NewBooks,
+) -> None:
+    twice, once = payments("twice", "once")
+    held = payments(*(f"held {n}" for n in range(8)))
+    assert {event.partition for event in held} == {0, 1}
+    with new_books(direction="topic_to_topic") as books:
+        (requests,), holder = books.contract.input_topics, books.producer("holder")
+        holder.begin_transaction()
+        send_inputs(holder, requests, *held)
+        write_inputs(books.producer("client"), requests, twice, once)
+        books.produce(twice, once)  # by a service that reads what is not committed
+        books.take_cut(settled=False)
+        books.produce(twice)
+        holder.abort_transaction()
+        run = books.next_run()
+        assert kinds(run) == expected(("duplicate_in_topic_new_session", twice))
+        assert books.judge_again(run).digest == run.result.digest
+
+
 def test_inputs_on_another_cluster_are_told_as_held_and_never_missing_and_a_lost_index_is_told(
     new_books: NewBooks, other_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,9 +3,9 @@
 Shape: hash_high, hash_low, part, kafka_offset; one row per readable copy of either side, in order of the hash.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,6 +18,7 @@ from tallystick.host.artifacts import ObjectPlace, Place, fetch
 from tallystick.host.private_files import narrow, private_folder
 from tallystick.ledger.key_index import INDEX_COLUMNS, open_index_file
 from tallystick.matching.scan_result import CANARY_PARTITION
+from tallystick.model.offsets import TopicPartition
 from tallystick_spark.readers.key_index_files import (
     COPIES_OF_A_FILE,
     IndexPlan,
@@ -116,6 +117,18 @@ def keys_in_indexes(spark: SparkSession, events: DataFrame, files: Collection[Pl
     hashed = events.where("readable").select("match_key", *hash_columns())
     seen = hashed.join(indexed, ["hash_high", "hash_low"], "left_semi").select("match_key").distinct()
     return {row["match_key"] for row in seen.collect()}
+
+
+def keys_below(events: DataFrame, ends: Mapping[TopicPartition, int]) -> set[str]:
+    """Return keys of these events that lie below an offset of their partition. ends: offsets, of some partitions."""
+    below = [
+        (F.col("topic") == part.topic) & (F.col("partition") == part.partition) & (F.col("kafka_offset") < end)
+        for part, end in ends.items()
+    ]
+    if not below:
+        return set()
+    found = events.where(F.col("readable") & reduce(Column.__or__, below)).select("match_key").distinct()
+    return {row["match_key"] for row in found.collect()}
 
 
 def _hashes_of(batches: Iterable[pa.RecordBatch], objects: Sequence[ObjectPlace]) -> Iterator[pa.RecordBatch]:

@@ -11,6 +11,7 @@ from sqlalchemy import (
     FromClause,
     Row,
     Select,
+    Subquery,
     Text,
     any_,
     func,
@@ -58,7 +59,25 @@ def judged_items_as_of(engine: Engine, contract_name: str, n: int, item_ids: Col
     """Return those of these items that the cuts before n left broken or written off, pairable or not."""
     if not item_ids:
         return ()
-    newest = (
+    newest = _newest_of(contract_name, n, item_ids)
+    judged = items_with_class(newest).where(newest.c.state.in_([ItemState.BROKEN, ItemState.WRITTEN_OFF]))
+    with engine.connect() as connection:
+        return tuple(item_of_row(row) for row in connection.execute(judged.order_by(newest.c.item_id.collate("C"))))
+
+
+def undecided_items_as_of(engine: Engine, contract_name: str, n: int, item_ids: Collection[str]) -> frozenset[str]:
+    """Return those of these items that the cuts before n left undecidable."""
+    if not item_ids:
+        return frozenset()
+    newest = _newest_of(contract_name, n, item_ids)
+    undecided = select(newest.c.item_id).where(newest.c.state == ItemState.UNDECIDABLE)
+    with engine.connect() as connection:
+        return frozenset(connection.scalars(undecided))
+
+
+def _newest_of(contract_name: str, n: int, item_ids: Collection[str]) -> Subquery:
+    """The newest row of each of these items that a cut before n wrote."""
+    return (
         select(open_item)
         .where(open_item.c.contract == contract_name, open_item.c.cut_n < n)
         .where(open_item.c.item_id == any_(literal(sorted(item_ids), ARRAY(Text))))
@@ -66,9 +85,6 @@ def judged_items_as_of(engine: Engine, contract_name: str, n: int, item_ids: Col
         .distinct(open_item.c.item_id)
         .subquery()
     )
-    judged = items_with_class(newest).where(newest.c.state.in_([ItemState.BROKEN, ItemState.WRITTEN_OFF]))
-    with engine.connect() as connection:
-        return tuple(item_of_row(row) for row in connection.execute(judged.order_by(newest.c.item_id.collate("C"))))
 
 
 def count_open_items(engine: Engine, contract_name: str) -> int:

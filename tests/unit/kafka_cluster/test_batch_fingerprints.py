@@ -12,6 +12,7 @@ from tallystick.kafka_cluster.batch_fingerprints import (
     newest_anchors,
     read_anchors,
     written_anew_and_gone,
+    written_since,
 )
 from tallystick.kafka_cluster.state import BatchFingerprint, RewrittenBatch
 from tallystick.kafka_log.batch_header import Marker
@@ -168,3 +169,16 @@ def test_a_log_that_a_run_saw_cut_back_while_it_read_is_told_though_all_that_gre
     gone = cut_off_since(read, partition_at(high_watermark=4), cut_n=seen_by)
     found = written_anew_and_gone(previous, cut, (*KNOWN, gone), [NOW])
     assert [one.kafka_offset for one in found] == told
+
+
+def test_a_batch_below_a_slices_end_is_written_since_where_a_later_leader_wrote_it() -> None:
+    part = slice_of(2, 4)
+    cut_under = replace(part, snapshot=replace(part.snapshot, leader_epoch=3))
+    one = BatchFingerprint(
+        topic_partition=PART, kafka_offset_start=3, kafka_offset_end=4, crc32c=1, leader_epoch=4, read_by_cut=0
+    )
+    assert written_since(one, cut_under)
+    assert not written_since(replace(one, leader_epoch=3), cut_under)
+    assert not written_since(replace(one, kafka_offset_start=4, kafka_offset_end=5), cut_under)
+    assert not written_since(one, replace(part, snapshot=replace(part.snapshot, leader_epoch=-1)))
+    assert not written_since(one, None)

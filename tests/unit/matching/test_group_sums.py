@@ -1,8 +1,10 @@
 """Many to one: what adds up is done, what does not waits for a part that may come still, and is one break then."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given
@@ -32,14 +34,19 @@ from tests.unit.builders import (
 BOTH = pytest.mark.parametrize("direction", [L2T, T2L], ids=str)
 
 
+NOTHING_KNOWN: Mapping[str, frozenset[str]] = MappingProxyType({})
+
+
 def judged(
     *copies: Entry,
     parts: ItemSide = IN_TOPIC,
     direction: Direction = T2L,
     hits: tuple[object, ...] = (),
+    known: Mapping[str, frozenset[str]] = NOTHING_KNOWN,
     **deadlines: object,
 ) -> MatchResult:
-    case = replace(case_of(*copies, lookup_hits=hits), parts=parts)
+    """known: what the case knows of other copies of its key, by field."""
+    case = replace(case_of(*copies, lookup_hits=hits), parts=parts, **known)
     return pair_group(case, direction=direction, deadlines=deadlines_of(**deadlines))
 
 
@@ -131,10 +138,47 @@ def test_a_sum_is_met_only_where_all_that_was_read_of_the_key_is_here(
     assert {fate for _, fate in fates(result)} == (set() if result.added_up else {MatchStatus.UNDECIDABLE})
 
 
-def test_why_a_group_is_undecidable_names_the_side_of_what_is_not_here() -> None:
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        (RecordLocation.UNREAD, "could not be read"),
+        (RecordLocation.EARLIER_SLICE, "was read before, and is not open any more"),
+    ],
+)
+def test_why_a_group_is_undecidable_names_the_side_of_what_is_not_here(place: RecordLocation, said: str) -> None:
     for side in (IN_TOPIC, LEDGER):
-        residues = judged(E6, WHOLE, hits=(seen(side, RecordLocation.UNREAD, 3),)).residues
-        assert {one.reason.stored for one in residues} == {f"its partner on the {side.value} could not be read"}
+        residues = judged(E6, WHOLE, hits=(seen(side, place, 3),)).residues
+        assert {one.reason.stored for one in residues} == {f"its partner on the {side.value} {said}"}
+
+
+@pytest.mark.parametrize(("undecided", "fate"), [([AT6], MatchStatus.UNDECIDABLE), ([], MatchStatus.EXTRA)])
+def test_a_part_is_none_too_many_of_a_group_that_nobody_could_judge(undecided: list[str], fate: MatchStatus) -> None:
+    """One part could not be read; its producer sent it again once the group had been called undecidable."""
+    places = ((IN_TOPIC, 11), (LEDGER, 1))
+    hits = tuple(seen(side, RecordLocation.EARLIER_SLICE, at) for side, at in places)
+    alone = judged(E4, hits=hits, known={"undecided": frozenset(undecided)})
+    assert (dict(fates(alone))[AT4] is MatchStatus.EXTRA) is (fate is MatchStatus.EXTRA)
+
+
+@pytest.mark.parametrize("known", [["ledger:2"], []], ids=["one too many", "what it is, nobody knows"])
+def test_a_late_part_closes_its_group_beside_a_whole_that_is_one_too_many(known: list[str]) -> None:
+    second = seen(LEDGER, RecordLocation.EARLIER_SLICE, 2)
+    late = judged(broken(E6), broken(WHOLE), E4, hits=(second,), known={"one_too_many": frozenset(known)})
+    assert bool(late.added_up) is bool(known)
+
+
+@BOTH
+def test_which_of_two_wholes_is_the_right_one_is_not_said_before_a_part_is_here(direction: Direction) -> None:
+    wholes = (row(1, amount_minor=999), row(2))
+    early = judged(*wholes, direction=direction, now_utc=NOON)
+    assert {fate for _, fate in fates(early)} == {MatchStatus.WAITING}
+    met = judged(*map(waited, wholes), E6, E4, direction=direction, now_utc=NOON)
+    assert [group.whole.item_id for group in met.added_up] == ["ledger:2"]
+    assert fates(met) == [("ledger:1", MatchStatus.EXTRA)]
+
+
+def test_of_two_wholes_that_say_the_same_one_repeats_the_other_at_once() -> None:
+    assert ("ledger:2", MatchStatus.EXTRA) in fates(judged(row(1), row(2), direction=L2T, now_utc=NOON))
 
 
 @pytest.mark.parametrize("place", [RecordLocation.ABORTED, RecordLocation.STRAY])

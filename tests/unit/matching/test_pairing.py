@@ -333,6 +333,22 @@ def test_an_event_of_a_row_that_was_judged_pairs_though_the_row_may_have_been_wr
     assert len(pair_key(case, direction=L2T, deadlines=deadlines_of(**MOVED, **STOOD)).matched) == 1
 
 
+@pytest.mark.parametrize(("too_many", "is_second"), [([], True), (["ledger:2"], False), (["ledger:9"], True)])
+def test_an_event_is_no_second_one_whose_only_row_that_a_cut_has_read_is_one_too_many_itself(
+    too_many: list[str], is_second: bool
+) -> None:
+    """Found by the simulated world: a row was called a duplicate beside one that a closed cut has, and then its event,
+    which too few replicas had had until then, was one too.
+    """
+    read, unread = seen(LEDGER, RecordLocation.EARLIER_SLICE, 2), seen(LEDGER, RecordLocation.UNREAD, 3)
+    case = replace(case_of(event(12), lookup_hits=[read, unread]), one_too_many=frozenset(too_many))
+    found = pair_key(case, direction=T2L, deadlines=deadlines_of()).residues
+    assert [residue.fate is MatchStatus.EXTRA for residue in found] == [is_second]
+    paired_once = replace(case, lookup_hits=(read,))
+    (residue,) = pair_key(paired_once, direction=T2L, deadlines=deadlines_of()).residues
+    assert residue.fate is MatchStatus.EXTRA
+
+
 def test_a_row_written_anew_beside_the_one_that_repeats_it_is_no_second_duplicate() -> None:
     beside = [seen(LEDGER, RecordLocation.EARLIER_SLICE, 2), seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 5)]
     case = replace(case_of(row(1), lookup_hits=beside), surplus_rows=frozenset({"ledger:2"}))
@@ -857,7 +873,7 @@ def test_what_nobody_says_of_a_copy_a_key_or_the_deadlines_is_taken_for_nothing(
     assert (copy.carried, copy.written_ms, copy.is_new_version) == (None, None, False)
     assert (copy.reverses, copy.action_id) == ("", "")
     case = MatchGroup(match_key="ev-1", copies=(copy,))
-    assert (case.lookup_hits, case.surplus_rows) == ((), frozenset())
+    assert (case.lookup_hits, case.surplus_rows, case.one_too_many) == ((), frozenset(), frozenset())
     assert LookupHit(side=LEDGER, place=PLACE.SLICE, item_id="ledger:1").detail == {}
     alone = UnmatchedItem(copy=copy, fate=Fate.WAITING, reason=reason_of(Code.WITHIN_GRACE))
     assert (alone.partner, alone.original, alone.lookup_hits) == (None, None, ())

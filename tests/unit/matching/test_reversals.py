@@ -83,14 +83,25 @@ def test_the_copy_is_cleared_by_the_action_and_the_reversal_leaves_no_item() -> 
         (extra(), event(20)),
         (extra(reason="phantom_in_topic"), reversal()),
         (extra(reason="duplicate_in_topic_zombie, somebody said"), reversal()),
-        (extra(state=ItemState.OPEN), reversal()),
+        (extra(state=ItemState.OPEN), replace(reversal(), action_id="")),
+        (event(9), replace(reversal(), action_id="")),
     ],
-    ids=["another copy", "money", "currency", "leg", "no reversal", "no copy too many", "only in words", "not judged"],
+    ids=[
+        *("another copy", "money", "currency", "leg", "no reversal", "no copy too many", "only in words"),
+        *("not judged, and not ours", "new, and not ours"),
+    ],
 )
 def test_an_event_that_takes_nothing_back_that_may_be_is_like_every_other(copies: tuple[Entry, ...]) -> None:
     outcome = outcome_of(*copies)
     assert outcome.netted == ()
     assert event(20).item_id in {residue.copy.item_id for residue in outcome.residues}
+
+
+@pytest.mark.parametrize("copy", [event(9), extra(state=ItemState.OPEN)], ids=["new", "open"])
+def test_an_event_that_another_contract_has_taken_back_is_netted_before_this_one_has_judged_it(copy: Entry) -> None:
+    """Found by the simulated world: both were called one too many, and what was taken back stood as a duplicate."""
+    outcome = outcome_of(copy, reversal())
+    assert (netted(outcome), outcome.residues) == ([(event(9).item_id, event(20).item_id)], ())
 
 
 def test_a_second_reversal_of_a_copy_is_judged_like_every_other_event() -> None:
@@ -118,6 +129,11 @@ def test_only_new_events_beside_a_copy_too_many_are_asked_in_the_log_what_they_t
     beside = MatchGroup(match_key="ev-1", copies=(event(20), row(1)))
     alone = MatchGroup(match_key="ev-2", copies=(event(21, "ev-2"), event(22, "ev-2")))
     assert possible_reversals([beside, alone], [item]) == {event(20).item_id}
+    either_sign = MatchGroup(match_key="ev-2", copies=(event(21, "ev-2"), event(22, "ev-2", amount_minor=-1_000)))
+    assert possible_reversals([beside, either_sign], ()) == {event(21).item_id, event(22).item_id}
+    for state, asked in ((ItemState.OPEN, {event(20).item_id}), (ItemState.WRITTEN_OFF, set())):
+        waits = MatchGroup(match_key="ev-1", copies=(extra(state=state), event(20, amount_minor=-1_000)))
+        assert possible_reversals([waits], ()) == asked
     said = replace(record_of(event(20)), reverses=item.item_id, headers={"tallystick-action-id": ACTION})
     named, left = with_reversals([beside, alone], {event(20).item_id: said}, {item.item_id: item})
     assert left == alone
@@ -272,7 +288,15 @@ def test_of_two_equal_rows_that_of_ours_may_be_taken_back_for_the_other(
 
 
 @pytest.mark.parametrize("of", [9, 4], ids=["it", "the row of ours that it repeats"])
-@pytest.mark.parametrize("first", [row(9), replace(row(9), carried=item_of(row(9)))], ids=["new", "open"])
+@pytest.mark.parametrize(
+    "first",
+    [
+        row(9),
+        replace(row(9), carried=item_of(row(9))),
+        replace(row(9), carried=item_of(row(9), ItemState.UNDECIDABLE)),
+    ],
+    ids=["new", "open", "undecidable"],
+)
 def test_a_row_that_another_contract_has_taken_back_is_netted_before_this_one_has_judged_it(
     first: Entry, of: int
 ) -> None:
@@ -287,6 +311,8 @@ def test_a_row_that_another_contract_has_taken_back_is_netted_before_this_one_ha
     [
         pytest.param({"action_id": ACTION, "reverses": "ledger:9"}, MatchStatus.WAITING, id="its reversal"),
         pytest.param({"action_id": ACTION, "reverses": "ledger:4"}, MatchStatus.WAITING, id="that of one of ours"),
+        pytest.param({"action_id": ACTION, "reverses": "ledger:5"}, MatchStatus.WAITING, id="that of one of its money"),
+        pytest.param({"action_id": ACTION, "reverses": "ledger:6"}, MatchStatus.EXTRA, id="that of one of other money"),
         pytest.param({"action_id": ACTION, "reverses": "ledger:2"}, MatchStatus.EXTRA, id="another row's"),
         pytest.param({"reverses": "ledger:9"}, MatchStatus.EXTRA, id="not ours"),
         pytest.param({"action_id": ACTION}, MatchStatus.EXTRA, id="no reversal"),
@@ -294,8 +320,10 @@ def test_a_row_that_another_contract_has_taken_back_is_netted_before_this_one_ha
 )
 def test_a_row_too_many_waits_for_its_reversal_beyond_the_cut(there: dict[str, str], fate: MatchStatus) -> None:
     ours = seen(LEDGER, RecordLocation.EARLIER_SLICE, 4, action_id=ACTION, amount_minor=1_000, currency="EUR")
+    theirs = seen(LEDGER, RecordLocation.EARLIER_SLICE, 5, amount_minor=1_000, currency="EUR")
+    other = seen(LEDGER, RecordLocation.EARLIER_SLICE, 6, amount_minor=999, currency="EUR")
     beyond = seen(LEDGER, RecordLocation.PENDING, 20, amount_minor=-1_000, currency="EUR", **there)
-    (residue,) = row_outcome_of(row(9), lookup_hits=[ours, beyond]).residues
+    (residue,) = row_outcome_of(row(9), lookup_hits=[ours, theirs, other, beyond]).residues
     assert residue.fate is fate
 
 
