@@ -93,8 +93,8 @@ class DailyUsage:
 class Candidate:
     """An outstanding break with every ledger row of its key.
 
-    differs_by: a break of the key, whatever became of it, by which its copies differ; None: there is none. alike: an
-    outstanding break of a copy without a partner that says the same under another key, or without one.
+    differs_by: a break of the key, whatever became of it, by which its copies differ, or of other money; None: there is
+    none. alike: a break of the same business transaction whose copy has no partner, written off or not.
     """
 
     outstanding: OutstandingBreak

@@ -141,8 +141,8 @@ def _may_stand_under_another_key(candidate: Candidate) -> str | None:
     if candidate.alike is None or candidate.item_break.break_class not in REPUBLISHABLE + POSTABLE:
         return None
     return (
-        f"a break {candidate.alike} is about the same transaction, leg and money: it may be this one under another "
-        "key, or without one"
+        f"a break {candidate.alike} is about the same transaction, and was not cleared: it may be this one under "
+        "another key, without one, or in parts; look at both, and repair this one by hand or write it off"
     )
 
 
@@ -178,10 +178,17 @@ def why_row_may_have_come(rows_unread_at: int) -> str:
 
 
 def _may_be_the_correction(contract: Contract, rules: CompensationRules, candidate: Candidate) -> str | None:
-    """Return whether the copy that is one too many may be the right one: the wrong one alone would be left."""
+    """Return whether the copy that is one too many may be the right one: the wrong one alone would be left. Or whether
+    what is missing was amended or cancelled by another event of its key, which may have left the log since.
+    """
     found = candidate.item_break
-    if rules.dag_of(found.break_class) or found.break_class not in REVERSIBLE + COUNTERPOSTABLE:
+    if rules.dag_of(found.break_class) or found.break_class not in REVERSIBLE + COUNTERPOSTABLE + POSTABLE:
         return None
+    if candidate.differs_by is not None and found.break_class in POSTABLE:
+        return (
+            f"its key has a break {candidate.differs_by} too, of other money, or by which its copies differ: what is "
+            "missing may have been amended or cancelled; look at both, and write off what is settled"
+        )
     if candidate.differs_by is not None:
         return (
             f"its key has a break {candidate.differs_by} too, so that this copy may be the correction: look at both, "
@@ -228,6 +235,7 @@ def _row_fault(rules: CompensationRules, candidate: Candidate, place: str) -> st
     return None
 
 
+DIFFER = "differ in money, transaction or leg"
 _ID_NOT_ITS_OWN = "another row of its key has its row id, so no row can name it as the one that is taken back"
 
 
@@ -260,8 +268,8 @@ def why_not_counterpostable(row: CurrentRow, rows: Sequence[CurrentRow]) -> str 
         return "it was taken back already"
     if len(in_force) < 2:
         return "no other row of its key is in force"
-    differ = len({(one.amount_minor, one.currency) for one in in_force}) > 1
-    return "rows of its key differ in money: one may be a correction or a refund" if differ else None
+    said = {(one.transaction_key, one.leg, one.amount_minor, one.currency) for one in in_force}
+    return f"rows of its key {DIFFER}: one may be a correction or a refund" if len(said) > 1 else None
 
 
 def _source_of(candidate: Candidate, place: str) -> SourceRow:

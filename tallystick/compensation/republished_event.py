@@ -139,16 +139,14 @@ def why_not_reversible(
         return "another plan takes every other copy of the event back, or has done so"
     if not says_the_same(copy, item, names):
         return "the copy does not say what the run read"
-    return _why_money_differs(left, item, names)
+    return _why_they_differ(left, item, names)
 
 
-def _why_money_differs(left: Collection[CurrentEvent], item: PlanItem, names: EventFields) -> str | None:
-    """Return the reason to leave it to people: of events that say other money, one may amend or cancel another."""
-    decoder = decoder_of(names)
-    money = {(said.amount_minor, said.currency) for said in (decoder.read(event.value) for event in left)}
-    if money <= {(item.amount_minor, item.currency)}:
+def _why_they_differ(left: Collection[CurrentEvent], item: PlanItem, names: EventFields) -> str | None:
+    """Return the reason to leave it to people: of events that say something else, one may amend or cancel another."""
+    if all(says_the_same(event, item, names) for event in left):
         return None
-    return "events of its key differ in money: one may amend or cancel another"
+    return "events of its key differ in money, transaction or leg: one may amend or cancel another"
 
 
 def why_not_postable(item: PlanItem, standing: Collection[CurrentEvent], names: EventFields) -> str | None:
@@ -161,7 +159,7 @@ def why_not_postable(item: PlanItem, standing: Collection[CurrentEvent], names: 
         return "the event was taken back"
     if not says_the_same(event, item, names):
         return "the event does not say what the run read"
-    return _why_money_differs(left, item, names)
+    return _why_they_differ(left, item, names)
 
 
 def why_not_read_whole(

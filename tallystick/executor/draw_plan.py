@@ -13,10 +13,8 @@ from tallystick.contract.contract import Contract
 from tallystick.executor.effects.source_rows import read_source_rows
 from tallystick.kafka_cluster.state import CLUSTER_STATE, ClusterState
 from tallystick.ledger.postgres_connection import open_ledger
-from tallystick.model.finding_names import WITHOUT_PARTNER
-from tallystick.model.findings import Break
 from tallystick.model.stored_run import StoredRun
-from tallystick.store.breaks.break_store import keys_whose_copies_differ
+from tallystick.store.breaks.break_store import keys_whose_copies_differ, transactions_with_lonely_copies
 from tallystick.store.plans.claim_store import NOT_OUTSTANDING
 from tallystick.store.plans.plan_store import ActionState, StoredAction, open_actions, spent_today
 from tallystick.store.runs.contract_store import require_same_books
@@ -95,20 +93,19 @@ def _draw(
     if run is None:
         raise PlanRefused(f"{contract.name}: cut {cut_n} has no verdict")
     rules = contract.compensation
-    every = outstanding_breaks(engine, contract.name)
-    outstanding = [found for found in every if found.cut_n <= cut_n]
+    outstanding = [found for found in outstanding_breaks(engine, contract.name) if found.cut_n <= cut_n]
     standing = [found for found in outstanding if only is None or found.item_break.break_id in only]
     keys = {found.item_break.match_key for found in standing if rules and found.item_break.break_class in rules.classes}
     rows = _rows_now(contract, connections, keys) if keys else {}
     differing = keys_whose_copies_differ(engine, contract.name, keys) if keys else {}
-    lonely = (found.item_break for found in every if found.item_break.break_class in WITHOUT_PARTNER)
-    alike = {_said(found): found.break_class for found in lonely if found.transaction_key}
+    transactions = {found.item_break.transaction_key for found in standing} - {""}
+    alike = transactions_with_lonely_copies(engine, contract.name, transactions) if keys else {}
     candidates = [
         Candidate(
             outstanding=found,
             rows=rows.get(found.item_break.match_key, ()),
             differs_by=differing.get(found.item_break.match_key),
-            alike=alike.get(_said(found.item_break)),
+            alike=alike.get(found.item_break.transaction_key),
         )
         for found in standing
     ]
@@ -128,11 +125,6 @@ def _draw(
         spent=spent,
         dry_run=dry_run,
     )
-
-
-def _said(found: Break) -> tuple[str, str, int, str]:
-    """What a copy says beside its key; of a row that a person booked by hand perhaps all that is right."""
-    return found.transaction_key, found.leg, found.amount_minor, found.currency
 
 
 def _rows_now(contract: Contract, connections: Connections, keys: Collection[str]) -> dict[str, tuple[CurrentRow, ...]]:

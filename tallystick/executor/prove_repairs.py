@@ -107,7 +107,7 @@ def prove_actions(
     partitions = [part for topic in topics for part in settled.of(topic)]
     events = find_events(read_committed(kafka, partitions), items, contract.event)
     with open_ledger(work.connections.ledger_dsn) as ledger:
-        posts = any(item.kind is RepairKind.POST for item in items)
+        posts = any(item.kind in INTO_LEDGER for item in items)
         writers_open = posts and not writers_end(ledger, contract.ledger.table, wait_seconds=SETTLE_SECONDS)
         rows = read_source_rows(ledger, contract.ledger, {item.match_key for item in items})
     # after the log was read, before the breaks are asked for
@@ -154,7 +154,7 @@ def fate_of_action(item: PlanItem, proof: Proof) -> ItemOutcome | None:
     if item.kind is RepairKind.REPUBLISH and standing:
         return refused(item, f"the event stands: {_where(standing[0])}")
     if item.topic in proof.held:
-        return refused(item, f"not provable now: an open producer transaction holds {item.topic}")
+        return refused(item, _held(item))
     if hidden := proof.events.why_hidden(item):
         return refused(item, hidden)
     elsewhere = proof.taken_back.get(item.action_id, frozenset())
@@ -187,8 +187,10 @@ def _post_fate(item: PlanItem, action: StoredAction | None, proof: Proof) -> Ite
         reason = why_not_taken_back(item, proof.rows.get(item.match_key, ()))
     else:
         reason = proof.events.why_hidden(item) or why_not_postable(item, proof.events.of(item), proof.names)
-        if reason is None and proof.writers_open:
-            reason = "not provable now: a database transaction that is open in the ledger may hold a row of it"
+        if reason is None and item.topic in proof.held:  # what amends or cancels the event may stand behind it
+            reason = _held(item)
+    if reason is None and proof.writers_open:
+        reason = "not provable now: a database transaction that is open in the ledger may hold a row of it"
     return refused(item, reason) if reason else None
 
 
@@ -234,6 +236,10 @@ def outcome_figures(outcome: ItemOutcome) -> dict[str, str]:
 def topics_of(items: Sequence[PlanItem]) -> tuple[str, ...]:
     """Return the topics that have these items' events; for a row to take back, the ledger alone is read."""
     return tuple(sorted({item.topic for item in items if item.kind is not RepairKind.COUNTERPOST}))
+
+
+def _held(item: PlanItem) -> str:
+    return f"not provable now: an open producer transaction holds {item.topic}"
 
 
 def _where(event: CurrentEvent) -> str:

@@ -57,6 +57,8 @@ WITHOUT_PARTNER = frozenset(
         BreakClass.ROW_WITHOUT_KEY,
         BreakClass.FOREIGN_IN_TOPIC,
         BreakClass.MISROUTED_IN_TOPIC,
+        BreakClass.ABORTED_READ_IN_LEDGER,
+        BreakClass.OPEN_READ_IN_LEDGER,
     }
 )
 """Classes of a copy that nothing on the other side asks for by its key: it may be what is missing there."""

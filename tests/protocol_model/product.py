@@ -130,6 +130,7 @@ _OUTSIDE: Mapping[Any, Sequence[str]] = {
         *("require_same_books", "open_actions", "spent_today", "read_run", "list_runs", "outstanding_breaks"),
         *("cluster_state_document", "last_cut_with_offsets_lost", "last_cut_with_rows_unread"),
         *("open_ledger", "read_source_rows", "keys_whose_copies_differ"),
+        "transactions_with_lonely_copies",
     ),
     publish_repairs: ("ensure_progress_topic", "read_executor_key", "uuid"),
     prove_repairs: (

@@ -148,6 +148,9 @@ class Walls:
     def keys_whose_copies_differ(self, *_: object) -> dict[str, BreakClass]:
         return {}
 
+    def transactions_with_lonely_copies(self, *_: object) -> dict[str, BreakClass]:
+        return {}
+
     def outstanding_breaks(self, *_: object) -> list[OutstandingBreak]:
         every = tuple(range(self.scene.items))
         return [self.scene.breaks[n] for n in self.start.ask("outstanding_breaks", every)]

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 from zoneinfo import ZoneInfo
 
 import psycopg
@@ -25,6 +26,7 @@ from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.store.alerts.alert_store import firing_names, pending_alerts
+from tallystick.store.breaks.break_store import keys_whose_copies_differ, transactions_with_lonely_copies
 from tallystick.store.runs.cut_store import (
     CutAlreadyOpen,
     CutNotFound,
@@ -36,7 +38,7 @@ from tallystick.store.runs.cut_store import (
     read_cursor_positions,
     read_cut,
 )
-from tallystick.store.runs.open_item_store import judged_items_as_of, open_items_as_of
+from tallystick.store.runs.open_item_store import judged_items_as_of, open_items_as_of, undecided_items_as_of
 from tallystick.store.runs.outstanding_store import outstanding_breaks, outstanding_classes
 from tallystick.store.runs.run_history_store import ledger_rows_before
 from tallystick.store.runs.run_store import AttemptFenced, VerdictDiffers, commit_run, list_runs, read_run
@@ -448,3 +450,35 @@ def test_of_rows_read_again_the_store_tells_which_were_judged_before_that_cut(st
     assert judged_items_as_of(store, "payouts", 3, asked) == items[:1]
     assert judged_items_as_of(store, "payouts", 2, asked) == items
     assert judged_items_as_of(store, "payouts", 1, asked) == judged_items_as_of(store, "payouts", 3, set()) == ()
+
+
+def test_of_copies_that_nobody_could_judge_the_store_tells(store: Engine, books: Any) -> None:
+    undecided, broken = books.missing("a"), books.missing("b")
+    items = (books.item(undecided, n=1, state=ItemState.UNDECIDABLE), books.item(broken, n=1))
+    books.commit(store, books.result(0))
+    books.commit(store, books.result(1, verdict=Verdict.BROKEN, breaks=(undecided, broken), items=items))
+    asked = {"ledger:a", "ledger:b", "ledger:c"}
+    assert undecided_items_as_of(store, "payouts", 2, asked) == {"ledger:a"}
+    assert (
+        undecided_items_as_of(store, "payouts", 1, asked) == undecided_items_as_of(store, "payouts", 2, set()) == set()
+    )
+
+
+def test_keys_with_breaks_of_other_money_differ_and_transactions_with_a_copy_alone_are_named_until_that_is_cleared(
+    store: Engine, books: Any
+) -> None:
+    a, b, c = (books.missing(key) for key in "abc")
+    alone = replace(b, break_class=BreakClass.PHANTOM_IN_LEDGER)
+    more = replace(a, break_id=uuid4(), amount_minor=a.amount_minor + 1)
+    items = (books.item(a, n=1), books.item(alone, n=1), books.item(c, n=1))
+    books.commit(store, books.result(0))
+    books.commit(store, books.result(1, verdict=Verdict.BROKEN, breaks=(a, alone, c, more), items=items))
+    assert keys_whose_copies_differ(store, "payouts", {"a", "b", "c"}) == {"a": a.break_class}
+    lonely = {alone.transaction_key: BreakClass.PHANTOM_IN_LEDGER}
+    asked = {a.transaction_key, b.transaction_key}
+    assert transactions_with_lonely_copies(store, "payouts", asked) == lonely
+    assert transactions_with_lonely_copies(store, "payouts", {"another"}) == {}
+    books.commit(store, books.result(2, items=(books.item(alone, n=2, state=ItemState.WRITTEN_OFF),)))
+    assert transactions_with_lonely_copies(store, "payouts", asked) == lonely
+    books.commit(store, books.result(3, items=(books.item(alone, n=3, state=ItemState.CLEARED),)))
+    assert transactions_with_lonely_copies(store, "payouts", asked) == {}

@@ -9,8 +9,8 @@ from sqlalchemy import ARRAY, Connection, Engine, Row, Text, any_, func, literal
 
 from tallystick.model.break_history import EarlierRepair, LifeStep, ToldBreak
 from tallystick.model.errors import TallystickError
-from tallystick.model.finding_names import COPIES_DIFFER, BreakClass
-from tallystick.model.open_item import WriteOff
+from tallystick.model.finding_names import COPIES_DIFFER, WITHOUT_PARTNER, BreakClass
+from tallystick.model.open_item import ItemState, WriteOff
 from tallystick.store.plans.plan_store import ActionState
 from tallystick.store.runs.open_item_store import break_of_row, item_of_row, items_with_class
 from tallystick.store.schema import compensation_action, item_break, open_item, prune_mark
@@ -61,22 +61,56 @@ def find_break(engine: Engine, name: str) -> ToldBreak:
 
 
 def keys_whose_copies_differ(engine: Engine, contract_name: str, match_keys: Collection[str]) -> dict[str, BreakClass]:
-    """Return which of these keys any run found a break of by which their copies differ, and its class.
+    """Return which of these keys any run found a break of by which their copies differ, or breaks of different money,
+    and the class of one.
 
     Whatever became of that break: of one that was written off the copies differ still.
     """
     asked = literal(sorted(match_keys), ARRAY(Text))
+    differs = item_break.c.break_class.in_(COPIES_DIFFER)
+    named = func.coalesce(func.min(item_break.c.break_class).filter(differs), func.min(item_break.c.break_class))
+    money = func.concat_ws(" ", item_break.c.amount_minor, item_break.c.currency)
     query = (
-        select(item_break.c.match_key, func.min(item_break.c.break_class).label("break_class"))
-        .where(
-            item_break.c.contract == contract_name,
-            item_break.c.break_class.in_(COPIES_DIFFER),
-            item_break.c.match_key == any_(asked),
-        )
+        select(item_break.c.match_key, named.label("break_class"))
+        .where(item_break.c.contract == contract_name, item_break.c.match_key == any_(asked))
         .group_by(item_break.c.match_key)
+        .having(func.bool_or(differs) | (func.count(money.distinct()) > 1))
     )
     with engine.connect() as connection:
         return {row.match_key: BreakClass(row.break_class) for row in connection.execute(query)}
+
+
+def transactions_with_lonely_copies(
+    engine: Engine, contract_name: str, transaction_keys: Collection[str]
+) -> dict[str, BreakClass]:
+    """Return which of these business transactions have a copy that a run found without a partner, and the class of one.
+
+    It counts until it is cleared, so also where a person has written it off.
+    """
+    asked = literal(sorted(transaction_keys), ARRAY(Text))
+    lonely = (
+        item_break.c.contract == contract_name,
+        item_break.c.break_class.in_(WITHOUT_PARTNER),
+        item_break.c.transaction_key == any_(asked),
+    )
+    newest = (
+        select(open_item.c.break_id, open_item.c.state)
+        .where(
+            open_item.c.contract == contract_name,
+            open_item.c.break_id.in_(select(item_break.c.break_id).where(*lonely)),
+        )
+        .order_by(open_item.c.item_id, open_item.c.cut_n.desc(), open_item.c.step.desc())
+        .distinct(open_item.c.item_id)
+        .subquery()
+    )
+    query = (
+        select(item_break.c.transaction_key, func.min(item_break.c.break_class).label("break_class"))
+        .join(newest, newest.c.break_id == item_break.c.break_id)
+        .where(*lonely, newest.c.state.in_([ItemState.BROKEN, ItemState.WRITTEN_OFF]))
+        .group_by(item_break.c.transaction_key)
+    )
+    with engine.connect() as connection:
+        return {row.transaction_key: BreakClass(row.break_class) for row in connection.execute(query)}
 
 
 def _pruned_hint(connection: Connection) -> str:

@@ -243,7 +243,9 @@ def test_a_copy_whose_first_one_says_other_money_may_be_the_correction_and_is_le
 
 def test_what_is_missing_may_be_what_stands_alone_under_another_key_and_is_left_out() -> None:
     alike = replace(candidate("b"), alike=PHANTOM)
-    assert str(reasons(plan(alike))["b"]).startswith(f"a break {PHANTOM} is about the same transaction, leg and money")
+    assert str(reasons(plan(alike))["b"]).startswith(
+        f"a break {PHANTOM} is about the same transaction, and was not cleared"
+    )
     assert len(plan(replace(alike, alike=None)).items) == 1
 
 
@@ -381,7 +383,7 @@ def test_a_row_too_many_is_taken_back_by_its_id_and_the_words_say_so() -> None:
     assert "| a | billing.payouts | 1.00 EUR | take back row 2 | duplicate_in_ledger |" in body
 
 
-DIFFER = "rows of its key differ in money: one may be a correction or a refund"
+DIFFER = "rows of its key differ in money, transaction or leg: one may be a correction or a refund"
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ def saying(**fields: Any) -> bytes:
 
 
 POST = replace(ITEM, kind=RepairKind.POST, reverses="", posts="topic:payouts:0:9")
-DIFFER = "events of its key differ in money: one may amend or cancel another"
+DIFFER = "events of its key differ in money, transaction or leg: one may amend or cancel another"
 
 
 @pytest.mark.parametrize(
