@@ -125,7 +125,7 @@ def matches_by_hash(contract: Contract) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class CutToScan:
-    """A cut, the one before it, the one with which the books began, and what it is a cut of."""
+    """A cut, the one before it, the baseline, and what it is a cut of."""
 
     contract: Contract
     connections: Connections
@@ -235,8 +235,8 @@ def scan_cut(
 def _inputs_of_before(asked: CutToScan) -> dict[TopicPartition, int]:
     """Return where inputs that are older than the books end, in those slices of the cut that hold some."""
     ends = inputs_of_before(asked.cut, asked.baseline, asked.contract.input_topics)
-    starts = {part.offsets.topic_partition: part.offsets.kafka_offset_start for part in asked.cut.topic_slices}
-    return {place: end for place, end in ends.items() if starts[place] < end}
+    slices = {part.offsets.topic_partition: part.offsets for part in asked.cut.topic_slices}
+    return {place: end for place, end in ends.items() if slices[place].kafka_offset_start < end}
 
 
 def _persisted(reading: Callable[[], DataFrame], kept: ExitStack) -> DataFrame:
@@ -321,9 +321,8 @@ def _scan_log(
         ours = {part: read.seen.get(part, NOTHING_SEEN) if part in whole else seen for part, seen in again.ours.items()}
         second_readings = compare(again.ranges, ours, again.clients)
     order = {(part.offsets.topic, part.offsets.partition): place for place, part in enumerate(asked.cut.topic_slices)}
-    census = [walked.census for walked in read.walked]
     on_progress("fetched", {"bytes": sum(walked.fetched_bytes for walked in read.walked)})
-    ordered = sorted(census, key=lambda one: order[one.topic, one.partition])
+    ordered = sorted((walked.census for walked in read.walked), key=lambda one: order[one.topic, one.partition])
     return replace(read.scan, second_readings=second_readings), tuple(ordered)
 
 

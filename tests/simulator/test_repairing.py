@@ -23,6 +23,7 @@ from tallystick.kafka_log.open_batch import open_batch
 from tallystick.kafka_log.record import ACTION_HEADER, REVERSES_HEADER
 from tallystick.model.errors import TallystickError
 from tallystick.model.offsets import OffsetRange, TopicPartition
+from tallystick.model.open_item import WriteOff
 from tallystick.store.plans.claim_store import NOT_OUTSTANDING
 from tallystick.store.plans.plan_store import ActionState
 from tests.simulator.schedule.play import Do, Play, Schedule, steps_of
@@ -34,6 +35,7 @@ from tests.simulator.world.broker import PartitionLog
 from tests.simulator.world.config import Config
 from tests.simulator.world.contracts import TOPIC
 from tests.simulator.world.interleaving import Killed
+from tests.simulator.world.truth import Money
 
 ENVIRONMENT, CAROL = "world", "carol"
 PROGRESS = TopicPartition(topic=progress_topic_name("books"), partition=0)
@@ -635,7 +637,10 @@ def test_a_row_that_an_accountant_has_taken_back_in_his_own_way_is_not_taken_bac
         twice.world.look()
         stopped_by(twice, lambda: twice.start(plan), PlanStale)
         (left_out,) = twice.plan().left_out
-        assert left_out.reason == "rows of its key differ in money: one may be a correction or a refund"
+        assert (
+            left_out.reason
+            == "rows of its key differ in money, transaction or leg: one may be a correction or a refund"
+        )
     else:
         assert fates(twice.start(plan)) == [("published", "")]
     twice.world.look()
@@ -658,13 +663,80 @@ def test_an_event_that_its_producer_has_taken_back_in_its_own_way_is_not_taken_b
 
 @pytest.mark.parametrize("amount_minor", [20, -100], ids=["amended", "cancelled"])
 def test_an_event_that_was_amended_or_cancelled_before_it_was_posted_is_not_posted(amount_minor: int) -> None:
+    lost, plan, money = a_lost_one()
+    lost.play.services.publish("app", 0, replace(money, amount_minor=amount_minor), partition=0)
+    assert [reason for _, reason in fates(lost.start(plan))] == [
+        "events of its key differ in money, transaction or leg: one may amend or cancel another"
+    ]
+    lost.play.product.window()
+    (left_out,) = [one for one in lost.plan().left_out if one.break_id == plan.items[0].break_id]
+    assert left_out.reason.startswith("its key has a break duplicate_in_topic_no_idempotence too, of other money")
+
+
+def test_an_event_that_was_cancelled_is_not_posted_once_the_log_has_forgotten_that() -> None:
+    lost, plan, money = a_lost_one()
+    other = 1 - int(plan.items[0].posts.rpartition(":")[0].rpartition(":")[2])
+    lost.play.services.publish("app", 0, replace(money, amount_minor=-money.amount_minor), partition=other)
+    lost.play.product.window()
+    log = lost.world.broker.partitions[TopicPartition(topic=TOPIC, partition=other)]
+    log.log_start = log.end
+    lost.play.product.window()
+    assert lost.plan().items == ()
+
+
+def a_lost_one() -> tuple[Books, Plan, Money]:
+    """Books whose only event has no row, a plan that would post it, and what it says."""
     lost = books("window", config=Config(posts="negated", producer_mode="plain", carrier_mode="at_most"))
     (money,) = lost.play.services.new_payment(0)
-    for said in (money, replace(money, amount_minor=amount_minor)):
-        lost.play.services.publish("app", 0, said, partition=0)
-        lost.play.services.end(True, 0, commit=True)
+    lost.play.services.publish("app", 0, money, partition=0)
     for _ in range(2):
         lost.play.product.window()
-    assert [reason for _, reason in fates(lost.start(lost.plan()))] == [
-        "events of its key differ in money: one may amend or cancel another"
-    ]
+    return lost, lost.plan(), money
+
+
+@pytest.mark.parametrize(
+    ("about", "taken_back"), [({}, 1), ({"transaction_key": "pay-9"}, 0)], ids=["its own", "another"]
+)
+def test_of_two_rows_of_a_key_that_name_two_payments_none_is_taken_back(about: dict[str, str], taken_back: int) -> None:
+    """The second may be what somebody booked to set the first one right."""
+    twice = books("window", config=Config(posts="negated", carrier_mode="at_least"))
+    (money,) = twice.play.services.new_payment(0)
+    twice.play.services.write(True, 0, money, partition=0)
+    twice.play.services.end(True, 0, commit=True)
+    for said in (replace(money, **about), money):
+        twice.play.services.write(False, 0, said, partition=0)
+        twice.play.services.end(False, 0, commit=True)
+    twice.play.product.window()
+    assert len(twice.plan().items) == taken_back
+
+
+def test_no_row_is_taken_back_while_somebody_deletes_it() -> None:
+    twice = books("window", config=Config(posts="negated", carrier_mode="at_least"))
+    for step in steps_of(("trade", 1, 5), ("redeliver", 1, 5), "window"):
+        twice.play.do(step)
+    plan, database = twice.plan(), twice.world.database
+    database.delete("owner", int(plan.items[0].row_id))
+    held = "not provable now: a database transaction that is open in the ledger may hold a row of it"
+    assert fates(twice.start(plan)) == [("refused", held)]
+    database.rollback("owner")
+    assert fates(twice.start(plan)) == [("published", "")]
+
+
+@pytest.mark.parametrize("written_off", [True, False])
+def test_what_stands_alone_of_a_payment_keeps_the_missing_one_from_being_posted_written_off_or_not(
+    written_off: bool,
+) -> None:
+    """Booked by hand under another key: whoever writes that off must not have it paid once more."""
+    lost, _, money = a_lost_one()
+    lost.play.services.write(False, 0, replace(money, match_key="by hand"), partition=0, by="hand")
+    lost.play.services.end(False, 0, commit=True)
+    for _ in range(2):
+        lost.play.product.window()
+    found = {
+        str(one.item_break.break_class): one.item_break for one in run_functions.outstanding_breaks(lost.store, "books")
+    }
+    if written_off:
+        off = WriteOff(by="dan", reason="paid by hand", at_utc=lost.world.clock.now)
+        plan_functions.write_off_break(lost.store, "books", str(found["phantom_in_ledger"].break_id), off)
+    (left_out,) = [one for one in lost.plan().left_out if one.match_key == money.match_key]
+    assert left_out.reason.startswith("a break phantom_in_ledger is about the same transaction")

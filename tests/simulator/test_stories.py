@@ -1019,3 +1019,124 @@ def test_a_row_that_was_given_up_stays_so_whatever_of_its_event_came_and_was_cut
         *("window", "window", ("trade", 2, 8), ("trade", 4, 6), ("rewrite_tail", 2, 9)),
     )
     assert set(outstanding(played)) == {"phantom_in_topic"}
+
+
+@pytest.mark.parametrize(("again", "told"), [("redeliver", ["duplicate_in_topic_new_session"]), ("wait", [])])
+def test_an_output_repeats_one_of_before_the_books_though_its_input_was_held_behind_an_open_transaction(
+    again: str, told: list[str]
+) -> None:
+    played = play(
+        Config(direction="topic_to_topic", slice_by="topic", legs=2, carrier_mode="at_least"),
+        *(("pay", 3, 2), ("trade", 4, 5), "window", (again, 5, 10)),
+    )
+    assert outstanding(played) == told
+
+
+@pytest.mark.parametrize(
+    ("slice_by", "again", "told"),
+    [
+        ("written_xid", "redeliver", {"duplicate_in_ledger"}),
+        ("parquet", "redeliver", {"duplicate_in_ledger"}),
+        ("written_xid", "wait", set()),
+    ],
+)
+def test_an_event_that_too_few_replicas_had_is_none_too_many_where_its_row_was_beside_a_closed_cut(
+    slice_by: str, again: str, told: set[str]
+) -> None:
+    played = play(
+        Config(slice_by=slice_by, carrier_mode="at_most"),
+        *("window", ("fall_behind", 4), ("trade", 2, 4), "window", (again, 0, 11), ("cluster_down", 0, 0, 26)),
+        *("window", ("close_cut", 0, 3), ("cluster_down", 0, 0), "window"),
+    )
+    assert {str(one.break_class) for some in played.oracle.reported.get("books", {}).values() for one in some} == told
+
+
+def test_a_row_is_no_duplicate_of_one_whose_reversal_was_updated_and_lies_beyond_the_cut() -> None:
+    played = play(
+        Config(carrier_mode="at_least", posts="negated"),
+        *(("half_trade", 0, 3), "window", ("trade", 2, 5), ("both_again", 1, 5), "window", ("plan_and_act", 2)),
+        *(("touch", 4, 2, 22), "window", ("touch", 4, 3, 19), "window"),
+    )
+    assert played.world.store.of("books").verdicts[3].result.breaks == ()
+
+
+@pytest.mark.parametrize(("acts", "told"), [("plan_and_act", []), ("wait", ["duplicate_in_topic_no_idempotence"])])
+def test_what_one_contract_takes_back_is_none_too_many_to_another_that_reads_both_in_one_cut(
+    acts: str, told: list[str]
+) -> None:
+    played = play(
+        Config(
+            direction="ledger_to_topic",
+            slice_by="written_xid",
+            legs=2,
+            producer_mode="plain",
+            carrier_mode="at_most",
+            contracts=2,
+        ),
+        *("window", ("trade", 0, 2), ("redeliver", 3, 0, 27), "window", (acts, 2, 9)),
+    )
+    assert outstanding(played) == told
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "posted"),
+    [
+        ("pay", "correct_by_hand", 0),
+        ("pay", "wait", 0),
+        ("wait", "correct_by_hand", 0),
+        ("wait", "wait", 1),
+    ],
+)
+def test_nothing_is_posted_while_what_cancels_the_event_may_stand_behind_an_open_transaction(
+    first: str, then: str, posted: int
+) -> None:
+    played = play(
+        Config(legs=2, carrier_mode="exactly", posts="negated"),
+        *("window", ("half_trade", 5, 9), "window", (first, 2, 6), "window", (then, 0, 8), ("plan_and_act", 0, 8)),
+    )
+    fee = [row for row in played.world.truth.rows_of("ev-1-fee") if row.by == "repair"]
+    assert len(fee) == posted
+
+
+@pytest.mark.parametrize(("acts", "read"), [("plan_and_act", 1), ("wait", 0)])
+def test_a_row_that_nobody_could_judge_is_taken_back_by_another_contract_and_its_reversal_is_none_too_many(
+    acts: str, read: int
+) -> None:
+    played = play(
+        Config(carrier_mode="at_least", contracts=2, posts="column"),
+        *(("trade", 3, 6), ("touch", 4, 1, 29), "window", ("redeliver", 5, 10), ("retain_all", 3, 2), "window"),
+        *("window", (acts, 4, 7)),
+    )
+    result = played.world.store.of("books").verdicts[3].result
+    assert (result.breaks, result.figures.ledger_rows) == ((), read)
+
+
+def test_an_output_repeats_one_of_before_the_books_though_its_input_waited_for_it_since_an_earlier_cut() -> None:
+    played = play(
+        Config(direction="topic_to_topic", slice_by="topic", legs=2, carrier_mode="at_least"),
+        *(("pay", 3, 2), ("trade", 4, 5), "window", "commit_first", "window", ("redeliver", 5, 10), "window"),
+    )
+    assert outstanding(played) == ["duplicate_in_topic_new_session"]
+
+
+def test_a_payment_made_again_is_told_though_its_first_row_is_gone_and_another_was_one_too_many() -> None:
+    """The row that is left was called a duplicate since its key had been paired: it proves that it was."""
+    played = play(
+        Config(slice_by="xmin", carrier_mode="at_least", posts="negated"),
+        *(("trade", 0, 2), "window", ("redeliver", 3, 0), "window", ("delete", 0, 0), "window"),
+        *(("retain_all", 0, 0), ("both_again", 0, 0), "window", "window"),
+    )
+    found = [str(one.break_class) for one in played.world.store.of("books").verdicts[3].result.breaks]
+    assert found == ["duplicate_in_topic_cause_unknown"]
+
+
+@pytest.mark.parametrize(("step", "told"), [("rewrite_tail", True), ("wait", False)])
+def test_a_log_that_was_cut_back_and_grew_again_while_the_baseline_was_made_is_told_by_the_first_run(
+    step: str, told: bool
+) -> None:
+    """What the baseline keeps to compare was read behind that, and the log ends where it had ended."""
+    played = play(
+        Config(carrier_mode="exactly", posts="negated"),
+        *(("trade", 2, 10), ("half_trade", 4, 8), (step, 4, 8, 23), "window", ("first_again", 0, 4)),
+    )
+    assert ("log_rewritten" in doubts(played, upto=1)[0]) == told

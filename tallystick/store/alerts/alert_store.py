@@ -98,7 +98,7 @@ def pending_alerts_seen_by(connection: Connection, contract_name: str) -> tuple[
 
 
 def sinks_that_took(engine: Engine, outbox_ids: Collection[int]) -> frozenset[tuple[int, str]]:
-    """Which sinks have taken these alerts: the alert's id in the outbox, and the sink's name."""
+    """Return which sinks have taken these alerts: the alert's id in the outbox, and the sink's name."""
     if not outbox_ids:
         return frozenset()
     statement = select(alert_delivery.c.alert_id, alert_delivery.c.sink).where(

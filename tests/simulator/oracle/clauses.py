@@ -3,9 +3,9 @@
 One file, since all clauses ask the same few questions of one world.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from tallystick.contract.contract import Contract
@@ -13,13 +13,14 @@ from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import Break
 from tallystick.model.run_result import RunResult
 from tests.simulator.oracle.effects_in_ledger import effects_in_ledger
-from tests.simulator.oracle.facts import KeyFacts, Wrong, facts_of, wrongs_of
+from tests.simulator.oracle.facts import KeyFacts, Wrong, came, facts_of, wrongs_of
 from tests.simulator.oracle.given_up import effects_given_up
 from tests.simulator.oracle.reports import told, why_not_so
 from tests.simulator.oracle.unread import rows_in_closed_cuts, unread_events
 from tests.simulator.oracle.what_else import (
     about_taken_back,
     came_late_and_unseen,
+    came_once_its_events_were_gone,
     came_where_others_stood,
     came_where_others_stood_and_expired,
     gave_way_to_what_expired,
@@ -75,6 +76,8 @@ class Oracle:
     violations: list[Violation] = field(default_factory=list)
     reported: dict[str, dict[str, list[Break]]] = field(default_factory=dict)
     """By contract and match key."""
+    said_at: dict[tuple[str, str], list[tuple[datetime, Break]]] = field(default_factory=dict)
+    """By the same: when a run said so."""
     doubted: dict[str, list[tuple[datetime, Doubt]]] = field(default_factory=dict)
 
     def judged(self, contract: Contract, result: RunResult, *, made_at: datetime | None = None) -> None:
@@ -83,6 +86,7 @@ class Oracle:
         said = self.world.store.of(name).cuts[result.cut_n].cut.now_utc
         for found in result.breaks:
             self.reported.setdefault(name, {}).setdefault(found.match_key, []).append(found)
+            self.said_at.setdefault((name, found.match_key), []).append((self.world.clock.now, found))
             reason = why_not_so(
                 found,
                 self.world.truth,
@@ -90,7 +94,7 @@ class Oracle:
                 run_began=min(said, made_at or said),
                 grace=contract.partner_grace,
             )
-            if reason and found.break_class.startswith("missing") and came_late_and_unseen(self.world, contract, found):
+            if reason and found.break_class.startswith("missing") and self._is_so_all_the_same(contract, found):
                 continue
             if reason:
                 sentence = f"{name}/{result.cut_n}: {reason}{self._about(name, found)}"
@@ -99,6 +103,12 @@ class Oracle:
             if one.doubt is Doubt.LOG_REWRITTEN and not was_cut_back(self.world.truth, one):
                 self._violated("no doubt without a cause", f"{name}/{result.cut_n}: {one.sentence}")
         self.doubted.setdefault(name, []).extend((self.world.clock.now, one.doubt) for one in result.doubts)
+
+    def _is_so_all_the_same(self, contract: Contract, found: Break) -> bool:
+        """Are the key's events, of something missing, none that its row may have?"""
+        unseen = came_late_and_unseen(self.world, contract, found)
+        of_topic = found.break_class.startswith("missing_in_topic")
+        return unseen or (of_topic and came_once_its_events_were_gone(self.world, found))
 
     def over(self, product: Product) -> None:
         """All that must hold once everything has ended and a few quiet windows were judged."""
@@ -131,6 +141,11 @@ class Oracle:
         """A cut that is read again gives the same digest, while log and ledger are what they were."""
         for sentence in differently:
             self._violated("a cut reads the same again", sentence)
+
+    def repaired(self, made_worse: list[str]) -> None:
+        """No repair of ours makes a key's money worse."""
+        for sentence in made_worse:
+            self._violated("no repair makes it worse", sentence)
 
     def _effects(self) -> Iterator[str]:
         """No effect twice: each action published once, and none of what stood already."""
@@ -168,12 +183,22 @@ class Oracle:
         for key in truth.match_keys():
             facts = facts_of(truth, key)
             for wrong in wrongs_of(facts, self.world.config):
-                seen = [one for one in self.reported.get(name, {}).get(key, ()) if _fits(one, wrong)]
-                if seen or self._excused(name, facts, wrong):
+                since = self._came_too_many(facts, wrong)
+                said = self.said_at.get((name, key), ())
+                if any(_fits(one, wrong) and at >= since for at, one in said) or self._excused(name, facts, wrong):
                     continue
                 about = f"{self._touched(facts)}{self._given_up(name, facts)}"
                 about += self._where_others_stood(name, facts.events) or self._others_stood_there(name, facts.lost)
                 yield f"{name}: {key}: {wrong.kind}, and nobody said so: {told(facts)}{about}"
+
+    def _came_too_many(self, facts: KeyFacts, wrong: Wrong) -> datetime:
+        """When the newest of origins too many came: what was said before that was said of another one. Of followers
+        nobody knows, since a further one may follow a further origin.
+        """
+        if wrong.kind != "origin twice":
+            return datetime.min.replace(tzinfo=UTC)
+        copies: Sequence[EventFact | RowFact] = facts.events if self.world.config.topic_first else facts.rows
+        return max(at for one in copies if (at := came(one)))
 
     def _where_others_stood(self, name: str, events: Iterable[EventFact]) -> str:
         unread = unread_events(self.world, name, events)
@@ -306,7 +331,8 @@ class Oracle:
     def _one_unread(self, facts: KeyFacts, doubts: Iterable[tuple[datetime, Doubt]]) -> bool:
         """Did a run say, after one of the pair's copies had come, that it could not read all of that side?"""
         of_rows = {Doubt.CUT_CLOSED, *_NOT_ALL_ROWS.get(self.world.config.slice_by, ())}
-        came = [(one.visible_at, LOST_UNREAD) for one in facts.events if one.visible_at]
+        visible = [one for one in facts.events if one.visible_at]
+        came = [(one.written_at if one.reopened else one.visible_at, LOST_UNREAD) for one in visible]
         came += [(one.visible_at, frozenset(of_rows)) for one in facts.rows]
         return any(one in of_side and when >= at for when, one in doubts for at, of_side in came)
 
@@ -385,7 +411,9 @@ class Oracle:
                 known = known and any(row.visible_at <= began for row in facts.rows)
                 return len(facts.events) - len(before) + known < 2
             since = sum(_since(one, began) for one in facts.rows)
-            return since < (2 if self.world.config.slice_by == "topic" else 1)  # no index has inputs of before
+            before = sum(not _since(one, began) and one.by != "idle reversal" for one in facts.rows)
+            needed = 2 if self.world.config.slice_by == "topic" else 1  # no index has inputs of before
+            return since < needed or since + before < 2
         return any(one.visible_at is not None and one.visible_at <= began for one in facts.copies)
 
     def _told_and_not_wrong(self, contract: Contract) -> Iterator[str]:
@@ -409,6 +437,8 @@ class Oracle:
         missing = found.break_class.startswith("missing_in_topic")
         if missing and self._read_in_part(name, facts_of(self.world.truth, found.match_key)):
             return True
+        if found.break_class.startswith("missing_in_ledger") and self._a_row_went_unread(name, found):
+            return True
         events = [
             one
             for one in self.world.truth.events
@@ -422,6 +452,13 @@ class Oracle:
         if not came:
             return False
         return any(one in SEEN_IN_PART and when >= max(came) for when, one in self.doubted.get(name, ()))
+
+    def _a_row_went_unread(self, name: str, found: Break) -> bool:
+        """Has a cut that was closed one of its rows, or did a run say, after one came, that rows are in no cut?"""
+        rows, doubts = self.world.truth.rows_of(found.match_key), self.doubted.get(name, ())
+        of_rows = _NOT_ALL_ROWS.get(self.world.config.slice_by, ())
+        told = any(one in of_rows and when >= row.visible_at for row in rows for when, one in doubts)
+        return told or bool(rows_in_closed_cuts(self.world, name, rows))
 
     def _leg_went_unread(self, name: str, events: Iterable[EventFact]) -> bool:
         """Did a run say that it lost offsets, after a leg came of which no cut has read any event?"""

@@ -45,20 +45,27 @@ class KeyFacts:
     @property
     def last_came(self) -> datetime:
         """When the newest of its copies came, whatever was done to it since."""
-        return max(one.visible_at for one in self.copies if one.visible_at)
+        return max(at for one in self.copies if (at := came(one)))
 
     @property
     def last_came_to_stand(self) -> datetime:
         """The same, of those alone that stand, or of which a row stood."""
-        return max(one.visible_at for one in (*self.events, *self.rows, *self.gone) if one.visible_at)
+        return max(at for one in (*self.events, *self.rows, *self.gone) if (at := came(one)))
 
     @property
     def last_change(self) -> datetime:
         """When the newest of it came, changed or went."""
-        moments = [one.visible_at for one in (*self.events, *self.rows, *self.gone) if one.visible_at]
+        moments = [at for one in (*self.events, *self.rows, *self.gone) if (at := came(one))]
         moments += [row.gone_at for row in self.gone if row.gone_at]
         moments += [at for row in (*self.rows, *self.gone) for at in row.touched]
         return max(moments)
+
+
+def came(copy: EventFact | RowFact) -> datetime | None:
+    """When it came. An event whose marker was cut away, and came anew, lies where no run looks again."""
+    if isinstance(copy, EventFact) and copy.reopened and copy.visible_at:
+        return copy.written_at
+    return copy.visible_at
 
 
 def facts_of(truth: Truth, match_key: str, *, before: datetime | None = None) -> KeyFacts:

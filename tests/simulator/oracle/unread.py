@@ -39,12 +39,12 @@ def _has_read(world: World, cut: Cut, row: VerdictRow, event: EventFact) -> bool
         and event.written_at <= row.recorded_at
         and not (event.first_visible_at and event.first_visible_at > row.recorded_at)  # it was aborted then
         and event.leader_epoch <= part.snapshot.leader_epoch  # later ones stand where the cut's own had stood
-        and not (Doubt.LOG_EXPIRED in row.doubts and _was_taken(world, event, before=row.recorded_at))
+        and not (Doubt.LOG_EXPIRED in row.doubts and was_taken(world, event, before=row.recorded_at))
         and not (row.doubts & {Doubt.LOG_TRUNCATED, Doubt.LOG_REWRITTEN} and _was_left_out(row, event))
     )
 
 
-def _was_taken(world: World, event: EventFact, *, before: datetime) -> bool:
+def was_taken(world: World, event: EventFact, *, before: datetime) -> bool:
     """Had retention taken it by then?"""
     return any(
         what == "retained" and place == event.place and event.offset < up_to and at <= before

@@ -7,6 +7,7 @@ from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut
 from tallystick.model.findings import Break, DoubtFound
 from tallystick.model.offsets import TopicPartition
+from tests.simulator.oracle.unread import was_taken
 from tests.simulator.world.truth import EventFact, Truth
 from tests.simulator.world.world import World
 
@@ -19,6 +20,14 @@ def came_late_and_unseen(world: World, contract: Contract, found: Break) -> bool
         one.written_at > due and partitions[one.place].high_watermark <= one.offset < partitions[one.place].end
         for one in world.truth.events_of(found.match_key)
     )
+
+
+def came_once_its_events_were_gone(world: World, found: Break) -> bool:
+    """Did its newest row come when retention had taken all events of the key? None of them is that row's."""
+    rows = [row for row in world.truth.rows_of(found.match_key) if row.stands]
+    events = [one for one in world.truth.events_of(found.match_key) if one.visible_at]
+    newest = max((row.visible_at for row in rows), default=None)
+    return newest is not None and all(was_taken(world, one, before=newest) for one in events)
 
 
 def came_where_others_stood(truth: Truth, events: Iterable[EventFact]) -> bool:
@@ -55,7 +64,7 @@ def _cut_back_and_taken_unseen(world: World, name: str, event: EventFact) -> Ite
         for taken_at, then, taken_place, below in losses:
             if then == "retained" and taken_place == place and event.offset < below and cut_back_at <= taken_at:
                 looked = (one for one in cuts if _made_behind(one, cut_back_at, place, above))
-                if not any(one.now_utc <= taken_at for one in looked):
+                if not any(one.now_utc < taken_at for one in looked):
                     yield cut_back_at, taken_at
 
 

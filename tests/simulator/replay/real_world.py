@@ -31,6 +31,7 @@ from tests.simulator.schedule import people_steps, product
 from tests.simulator.standins.executor import WorldTime
 from tests.simulator.world.broker import Broker
 from tests.simulator.world.clock import Clock
+from tests.simulator.world.config import Config
 from tests.simulator.world.interleaving import Interleaving
 from tests.simulator.world.truth import Truth
 
@@ -39,7 +40,7 @@ from tests.simulator.world.truth import Truth
 class RealWorld:
     """As scheduler and people ask a World; and connections, as the product asks for them.
 
-    truth, broker: empty ones, which nobody here writes to. told: the story of what the product did.
+    truth, broker: empty ones, which nobody here writes to. config: of none. told: the story of what the product did.
     """
 
     contracts: tuple[Contract, ...]
@@ -52,11 +53,15 @@ class RealWorld:
     point: Interleaving = field(default_factory=Interleaving)
     truth: Truth = field(default_factory=Truth)
     broker: Broker = field(default_factory=Broker)
+    config: Config = field(default_factory=Config)
     told: list[str] = field(default_factory=list)
 
     @property
     def contract(self) -> Contract:
         return self.contracts[0]
+
+    def look(self) -> None:
+        """There is no truth that could."""
 
     def tell(self, line: str) -> None:
         self.told.append(f"{self.clock.now:%d %H:%M:%S}  {line}")

@@ -34,7 +34,7 @@ from tests.simulator.replay.tape import (
     WindowDue,
 )
 from tests.simulator.replay.told import told_of_people, told_of_run
-from tests.simulator.schedule.people_steps import People
+from tests.simulator.schedule.people_steps import BY_HAND, People
 from tests.simulator.schedule.play import Do, Play, Schedule
 from tests.simulator.schedule.product import Product
 from tests.simulator.world.broker import Broker, Producer
@@ -299,7 +299,7 @@ class RecordedPeople(People):
 
     def do(self, name: str, a: int, b: int) -> None:
         did = PersonDid(name, a, b, [])
-        if name != "by_hand":
+        if name not in BY_HAND:
             self.tape.add(did)
         failed, stopped, acted, plans = (len(one) for one in self._so_far())
         super().do(name, a, b)

@@ -38,7 +38,7 @@ FAULTS = (*sorted(LEDGER_STEPS), *sorted(LOG_STEPS), *SELDOM)
 THEMES = (
     ("retain_all", "retain", "touch", "rewrite", "redeliver", "first_again", "both_again", "by_hand"),
     ("archive", "delete", "replace_row", "change", "touch", "redeliver", "both_again", "switch_over"),
-    ("plan_and_act", "act", "write_off", "by_hand", "retain_all", "carry", "redeliver"),
+    ("plan_and_act", "act", "write_off", "by_hand", "correct_by_hand", "retain_all", "carry", "redeliver"),
     ("come_back", "redeliver", "first_again"),
 )
 """What befalls one payment after another: the log forgets it, its row changes, it is repaired, its producer starts

@@ -1,9 +1,9 @@
 """Steps of people: who plans, approves and acts, writes off, throws the switch, closes a cut, reads one again, repairs
-by hand.
+and corrects by hand.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from tallystick.compensation.kill_switch import SwitchSetting
@@ -15,6 +15,7 @@ from tallystick.model.errors import TallystickError
 from tallystick.model.open_item import WriteOff
 from tallystick.store.runs import close_store
 from tallystick_spark import reconcile_app
+from tests.simulator.oracle.money_of_keys import apart, made_worse
 from tests.simulator.schedule.product import Product
 from tests.simulator.schedule.services import Services
 from tests.simulator.standins import plan_functions
@@ -24,13 +25,16 @@ from tests.simulator.world.interleaving import Killed
 
 @dataclass
 class People:
-    """plans: all that were drawn, oldest first. acted: what each executor that came to its end did."""
+    """plans: all that were drawn, oldest first. acted: what each executor that came to its end did. made_worse: of keys
+    whose sides lay further apart behind one than before it.
+    """
 
     services: Services
     product: Product
     plans: list[Plan] = field(default_factory=list)
     acted: list[execute_plan.Execution] = field(default_factory=list)
     reread_differently: list[str] = field(default_factory=list)
+    made_worse: list[str] = field(default_factory=list)
 
     def _contract(self, b: int) -> Contract:
         """One of those that reconcile the books."""
@@ -54,15 +58,22 @@ class People:
             return
         plan = self.plans[-1 - a % min(3, len(self.plans))]
         contract = next(one for one in world.contracts if one.name == plan.contract)
-        done = execute_plan.execute_plan(
-            world.store,
-            contract,
-            world,
-            plan,
-            approved_hash=plan.plan_hash,
-            approver="carol",
-            environment="world",
-        )
+        keys = [item.match_key for item in plan.items]
+        before = apart(world.truth, keys, world.config)
+        try:
+            done = execute_plan.execute_plan(
+                world.store,
+                contract,
+                world,
+                plan,
+                approved_hash=plan.plan_hash,
+                approver="carol",
+                environment="world",
+            )
+        finally:
+            world.look()
+            after = apart(world.truth, keys, world.config)
+            self.made_worse += made_worse(before, after)
         self.acted.append(done)
         world.tell(f"the plan is acted on: {[f'{one.fate} {one.match_key} {one.reason}' for one in done.outcomes]}")
 
@@ -143,6 +154,35 @@ class People:
             self.services.write(False, a, money[0], partition=b, by="hand")
             self.services.end(False, a, commit=True)
 
+    def correct_by_hand(self, a: int, b: int) -> None:
+        """Somebody sets a key right in their own way: an entry of what the second side lacks or has too much, one that
+        cancels what was written, or the payment once more, amended, on both sides.
+        """
+        world = self.services.world
+        found = outstanding_breaks(world.store, world.contract.name)
+        if not found:
+            return
+        key = found[b % len(found)].item_break.match_key
+        written = [one.money for one in (*world.truth.events_of(key), *world.truth.rows_of(key))]
+        lies = apart(world.truth, [key], world.config).get(key)
+        if not written or lies is None:
+            return
+        money, on_topic = written[0], a % 2 == 0
+        amount = -money.amount_minor
+        if b % 3 == 0:
+            on_topic = not world.config.topic_first
+            amount = lies.minor_units[money.currency] * (-1 if on_topic else 1)
+        elif b % 3 == 1:
+            amount = money.amount_minor + 7
+        if not amount:
+            return
+        world.tell(f"{key} is corrected by hand, by {amount} on {'both sides' if b % 3 == 1 else 'one side'}")
+        for first_side in (True, False):
+            if b % 3 == 1 or (first_side == world.config.topic_first) == on_topic:
+                entry = replace(money, amount_minor=amount)
+                self.services.write(first_side, a, entry, partition=b, by="hand")
+                self.services.end(first_side, a, commit=True)
+
     def do(self, name: str, a: int, b: int) -> None:
         """One of these, whatever comes of it."""
         step: Callable[[int, int], None] = getattr(self, name)
@@ -161,4 +201,6 @@ class People:
 
 COMPENSATING = ("plan", "act", "plan_and_act")
 """What needs a contract that compensates."""
-PEOPLE_STEPS = (*COMPENSATING, "write_off", "switch", "host_clock", "close_cut", "reread", "by_hand")
+BY_HAND = ("by_hand", "correct_by_hand")
+"""What somebody writes without the product."""
+PEOPLE_STEPS = (*COMPENSATING, "write_off", "switch", "host_clock", "close_cut", "reread", *BY_HAND)

@@ -81,6 +81,7 @@ class Play:
         self.quiet_down()
         self.oracle.over(self.product)
         self.oracle.read_again(self.people.reread_differently)
+        self.oracle.repaired(self.people.made_worse)
         self.reached["doubt cut_closed"] = self.world.store.closed_unread()
         self.reached.update(f"refusal {one.partition(' at ')[0]}" for one in self.product.failed)
         self.reached.update(f"action {one.fate}" for done in self.people.acted for one in done.outcomes)

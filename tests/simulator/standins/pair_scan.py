@@ -18,6 +18,8 @@ from tallystick.matching.match_case import Entry
 from tallystick.matching.scan_result import CANARY_PARTITION, UNREADABLE_SAMPLE, CanaryScan, SliceScan
 from tallystick.model.cut import Cut
 from tallystick.model.findings import total_money
+from tallystick.model.offsets import TopicPartition
+from tallystick.pipeline.run_history import inputs_of_before
 from tallystick_spark import scan as real
 from tallystick_spark.matching.frame_match import ledger_copy, topic_copy
 from tallystick_spark.readers.event_columns import read_events
@@ -37,6 +39,7 @@ def scan_inputs(
     contract, cut = asked.contract, asked.cut
     outputs, inputs = _read(fetch, contract, cut, contract.topics), _read(fetch, contract, cut, contract.input_topics)
     keys = set(keys_to_include)
+    keys |= _keys_below(inputs.events, inputs_of_before(cut, asked.baseline, contract.input_topics))
     if indexes is not None:
         keys |= keys_in_indexes((one["match_key"] for one in inputs.events), indexes.paths)
     if to is not None:
@@ -45,6 +48,12 @@ def scan_inputs(
         writer.add_events(inputs.events, side="ledger")
     found = pair(outputs, inputs, contract, keys, possible_ms=asked.possible_ms)
     return replace(found, canaries=_canaries(Same(contract)))
+
+
+def _keys_below(events: Iterable[Copy], ends: Mapping[TopicPartition, int]) -> set[str]:
+    """As `key_index_frame.keys_below`."""
+    places = ((TopicPartition(topic=one["topic"], partition=one["partition"]), one) for one in events if ends)
+    return {one["match_key"] for part, one in places if one["kafka_offset"] < ends.get(part, 0)}
 
 
 def _read(fetch: Fetch, contract: Contract, cut: Cut, topics: Collection[str]) -> Read:

@@ -16,8 +16,8 @@ from tallystick.ledger.earlier_rows import EarlierRows, ReadSlice
 from tallystick.ledger.unread_rows import UnreadRows
 from tallystick.matching.unreadable_ranges import LedgerStarts, Loss
 from tallystick.model.cut import Cut, LedgerSlice, Sample
-from tallystick.model.finding_names import COPIES_DIFFER, BreakClass, Doubt
-from tallystick.model.findings import negative_at_stake, total_at_stake
+from tallystick.model.finding_names import COPIES_DIFFER, WITHOUT_PARTNER, BreakClass, Doubt
+from tallystick.model.findings import Break, negative_at_stake, total_at_stake
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemState, OpenItem, legs_item_id
 from tallystick.model.partner_lag import CLEAN_CUTS, TopicLag
@@ -259,6 +259,11 @@ def judged_items_as_of(engine: Store, contract_name: str, n: int, item_ids: Coll
     return tuple(item for item in newest if item.item_id in item_ids and item.state in judged)
 
 
+def undecided_items_as_of(engine: Store, contract_name: str, n: int, item_ids: Collection[str]) -> frozenset[str]:
+    newest = engine.of(contract_name).newest_before(n) if item_ids else ()
+    return frozenset(one.item_id for one in newest if one.item_id in item_ids and one.state is ItemState.UNDECIDABLE)
+
+
 def count_open_items(engine: Store, contract_name: str) -> int:
     return sum(item.state is ItemState.OPEN for item in engine.of(contract_name).newest())
 
@@ -421,12 +426,32 @@ def outstanding_breaks(engine: Store, contract_name: str) -> tuple[OutstandingBr
 
 
 def keys_whose_copies_differ(engine: Store, contract_name: str, match_keys: Collection[str]) -> dict[str, BreakClass]:
-    differing = (
-        (found.match_key, found.break_class)
+    of_key: dict[str, list[Break]] = {}
+    for of_contract, _, found in engine.breaks.values():
+        if of_contract == contract_name and found.match_key in match_keys:
+            of_key.setdefault(found.match_key, []).append(found)
+    named = {}
+    for key, some in of_key.items():
+        differing = [one.break_class for one in some if one.break_class in COPIES_DIFFER]
+        if differing or len({(one.amount_minor, one.currency) for one in some}) > 1:
+            named[key] = min(differing or [one.break_class for one in some])
+    return named
+
+
+def transactions_with_lonely_copies(
+    engine: Store, contract_name: str, transaction_keys: Collection[str]
+) -> dict[str, BreakClass]:
+    standing = {
+        item.break_id
+        for item in engine.of(contract_name).newest()
+        if item.state in (ItemState.BROKEN, ItemState.WRITTEN_OFF)
+    }
+    lonely = (
+        (found.transaction_key, found.break_class)
         for of_contract, _, found in engine.breaks.values()
-        if of_contract == contract_name and found.match_key in match_keys and found.break_class in COPIES_DIFFER
+        if of_contract == contract_name and found.break_class in WITHOUT_PARTNER and found.break_id in standing
     )
-    return dict(sorted(differing, reverse=True))
+    return dict(sorted((one for one in lonely if one[0] in transaction_keys), reverse=True))
 
 
 def outstanding_classes(
