@@ -235,7 +235,6 @@ def _row_fault(rules: CompensationRules, candidate: Candidate, place: str) -> st
     return None
 
 
-DIFFER = "differ in money, transaction or leg"
 _ID_NOT_ITS_OWN = "another row of its key has its row id, so no row can name it as the one that is taken back"
 
 
@@ -269,7 +268,9 @@ def why_not_counterpostable(row: CurrentRow, rows: Sequence[CurrentRow]) -> str 
     if len(in_force) < 2:
         return "no other row of its key is in force"
     said = {(one.transaction_key, one.leg, one.amount_minor, one.currency) for one in in_force}
-    return f"rows of its key {DIFFER}: one may be a correction or a refund" if len(said) > 1 else None
+    if len(said) < 2:
+        return None
+    return "rows of its key differ in money, transaction or leg: one may be a correction or a refund"
 
 
 def _source_of(candidate: Candidate, place: str) -> SourceRow:

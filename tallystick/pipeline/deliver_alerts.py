@@ -72,7 +72,8 @@ def deliver_pending(
                 done.note(owed.alert, sink, _attempt(engine, _with_links(owed.alert, links or {}), sink))
         told = {(owed.alert.dedup_key, sink.name) for owed, sink in pending}
         firing = [one for one in firing_alerts(engine, contract_name).values() if _is_asked(one, only)]
-        taken = sinks_that_took(engine, [one.outbox_id for one in firing if one.outbox_id is not None])
+        unnamed = [one for one in firing if any(sink.name not in one.sinks for sink in sinks)]
+        taken = sinks_that_took(engine, [one.outbox_id for one in unnamed if one.outbox_id is not None])
         for alert in firing:
             for sink in sinks:
                 is_new = sink.name not in alert.sinks and (alert.outbox_id, sink.name) not in taken

@@ -74,10 +74,8 @@ class Oracle:
 
     world: World
     violations: list[Violation] = field(default_factory=list)
-    reported: dict[str, dict[str, list[Break]]] = field(default_factory=dict)
-    """By contract and match key."""
-    said_at: dict[tuple[str, str], list[tuple[datetime, Break]]] = field(default_factory=dict)
-    """By the same: when a run said so."""
+    reported: dict[str, dict[str, list[tuple[datetime, Break]]]] = field(default_factory=dict)
+    """By contract and match key: when a run said what."""
     doubted: dict[str, list[tuple[datetime, Doubt]]] = field(default_factory=dict)
 
     def judged(self, contract: Contract, result: RunResult, *, made_at: datetime | None = None) -> None:
@@ -85,8 +83,8 @@ class Oracle:
         name = contract.name
         said = self.world.store.of(name).cuts[result.cut_n].cut.now_utc
         for found in result.breaks:
-            self.reported.setdefault(name, {}).setdefault(found.match_key, []).append(found)
-            self.said_at.setdefault((name, found.match_key), []).append((self.world.clock.now, found))
+            of_key = self.reported.setdefault(name, {}).setdefault(found.match_key, [])
+            of_key.append((self.world.clock.now, found))
             reason = why_not_so(
                 found,
                 self.world.truth,
@@ -184,7 +182,7 @@ class Oracle:
             facts = facts_of(truth, key)
             for wrong in wrongs_of(facts, self.world.config):
                 since = self._came_too_many(facts, wrong)
-                said = self.said_at.get((name, key), ())
+                said = self.reported.get(name, {}).get(key, ())
                 if any(_fits(one, wrong) and at >= since for at, one in said) or self._excused(name, facts, wrong):
                     continue
                 about = f"{self._touched(facts)}{self._given_up(name, facts)}"
@@ -331,10 +329,9 @@ class Oracle:
     def _one_unread(self, facts: KeyFacts, doubts: Iterable[tuple[datetime, Doubt]]) -> bool:
         """Did a run say, after one of the pair's copies had come, that it could not read all of that side?"""
         of_rows = {Doubt.CUT_CLOSED, *_NOT_ALL_ROWS.get(self.world.config.slice_by, ())}
-        visible = [one for one in facts.events if one.visible_at]
-        came = [(one.written_at if one.reopened else one.visible_at, LOST_UNREAD) for one in visible]
-        came += [(one.visible_at, frozenset(of_rows)) for one in facts.rows]
-        return any(one in of_side and when >= at for when, one in doubts for at, of_side in came)
+        copies = [(at, LOST_UNREAD) for one in facts.events if (at := came(one))]
+        copies += [(one.visible_at, frozenset(of_rows)) for one in facts.rows]
+        return any(one in of_side and when >= at for when, one in doubts for at, of_side in copies)
 
     def _read_in_part(self, name: str, facts: KeyFacts) -> bool:
         """Did a run say that it lost offsets, after an event that no cut has read? One whose marker was cut away, or
