@@ -1141,3 +1141,40 @@ def test_a_log_that_was_cut_back_and_grew_again_while_the_baseline_was_made_is_t
         *(("trade", 2, 10), ("half_trade", 4, 8), (step, 4, 8, 23), "window", ("first_again", 0, 4)),
     )
     assert ("log_rewritten" in doubts(played, upto=1)[0]) == told
+
+
+def test_a_cut_reads_otherwise_once_an_event_has_come_where_another_one_was_cut_away() -> None:
+    played = play(
+        Config(producer_mode="transactional", carrier_mode="exactly"),
+        *("window", ("trade", 5, 0), ("truncate", 5, 3, 32), "window", ("first_again", 2, 8), "window"),
+        *(("first_again", 0, 3), ("reread", 4, 2)),
+    )
+    assert any("read again" in said for said in played.world.told)
+
+
+def test_a_transaction_is_torn_whose_leg_came_when_it_was_due_and_that_too_few_replicas_have() -> None:
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="parquet", legs=2, carrier_mode="exactly"),
+        *(("pay", 0, 3), "window", ("commit_first", 2, 0), ("carry_out_of_turn", 3, 10), ("trade", 4, 9), "window"),
+        *(("fall_behind", 3, 10), "window", ("trade", 0, 9), "window"),
+    )
+    assert outstanding(played) == []
+
+
+def test_an_event_that_readers_saw_is_due_though_its_marker_was_cut_away_and_came_again_late() -> None:
+    played = play(
+        Config(legs=2, carrier_mode="at_most", posts="column"),
+        *("window", ("half_trade", 5, 3), ("trade", 0, 5), ("rewrite_tail", 1, 2, 42), "window"),
+        *(("trade", 3, 6, 38), "window"),
+    )
+    found = [str(one.break_class) for one in played.world.store.of("books").verdicts[2].result.breaks]
+    assert found == ["missing_in_ledger", "missing_in_ledger"]
+
+
+def test_a_duplicate_told_stands_for_a_row_that_came_once_the_first_one_was_archived() -> None:
+    played = play(
+        Config(direction="ledger_to_topic", legs=2, carrier_mode="exactly"),
+        *("window", ("pay", 4, 9), ("trade", 2, 11), ("first_again", 0, 5), "window", ("archive", 5, 4), "window"),
+        ("first_again", 2, 9),
+    )
+    assert outstanding(played) == ["duplicate_in_ledger"]

@@ -24,6 +24,7 @@ from tests.simulator.oracle.what_else import (
     came_where_others_stood,
     came_where_others_stood_and_expired,
     gave_way_to_what_expired,
+    its_leg_came_late_and_unseen,
     its_reversal_was_touched,
     moved_ahead_of_runs,
     was_cut_back,
@@ -92,7 +93,7 @@ class Oracle:
                 run_began=min(said, made_at or said),
                 grace=contract.partner_grace,
             )
-            if reason and found.break_class.startswith("missing") and self._is_so_all_the_same(contract, found):
+            if reason and self._is_so_all_the_same(contract, found):
                 continue
             if reason:
                 sentence = f"{name}/{result.cut_n}: {reason}{self._about(name, found)}"
@@ -103,7 +104,11 @@ class Oracle:
         self.doubted.setdefault(name, []).extend((self.world.clock.now, one.doubt) for one in result.doubts)
 
     def _is_so_all_the_same(self, contract: Contract, found: Break) -> bool:
-        """Are the key's events, of something missing, none that its row may have?"""
+        """Are the key's events, of something missing, none that its row may have; of legs, none that anybody sees?"""
+        if found.break_class == "torn_transaction":
+            return its_leg_came_late_and_unseen(self.world, contract, found)
+        if not found.break_class.startswith("missing"):
+            return False
         unseen = came_late_and_unseen(self.world, contract, found)
         of_topic = found.break_class.startswith("missing_in_topic")
         return unseen or (of_topic and came_once_its_events_were_gone(self.world, found))
@@ -185,6 +190,8 @@ class Oracle:
                 said = self.reported.get(name, {}).get(key, ())
                 if any(_fits(one, wrong) and at >= since for at, one in said) or self._excused(name, facts, wrong):
                     continue
+                if self._stand_for_all(name, facts, wrong):
+                    continue
                 about = f"{self._touched(facts)}{self._given_up(name, facts)}"
                 about += self._where_others_stood(name, facts.events) or self._others_stood_there(name, facts.lost)
                 yield f"{name}: {key}: {wrong.kind}, and nobody said so: {told(facts)}{about}"
@@ -197,6 +204,13 @@ class Oracle:
             return datetime.min.replace(tzinfo=UTC)
         copies: Sequence[EventFact | RowFact] = facts.events if self.world.config.topic_first else facts.rows
         return max(at for one in copies if (at := came(one)))
+
+    def _stand_for_all(self, name: str, facts: KeyFacts, wrong: Wrong) -> bool:
+        """Of origins too many, where one is gone that the newest may stand for: does a break stand for each of them?"""
+        if wrong.kind != "origin twice" or not (facts.gone or facts.lost):
+            return False
+        breaks = [one.item_break for one in outstanding_breaks(self.world.store, name)]
+        return sum(one.match_key == facts.match_key and _fits(one, wrong) for one in breaks) >= wrong.copies
 
     def _where_others_stood(self, name: str, events: Iterable[EventFact]) -> str:
         unread = unread_events(self.world, name, events)

@@ -88,6 +88,8 @@ def why_not_so(found: Break, truth: Truth, config: Config, *, run_began: datetim
             return None
         if name == "missing_in_ledger" and _is_gone_beside_an_idle_reversal(found, truth):
             return None
+        if name == "missing_in_ledger" and _lost_its_marker_unfollowed(found, truth, run_began):
+            return None
         return f"{found.break_class} of {found.match_key}: {told(after)}"
     if name.startswith("missing") and before.copies:
         first = min((at for one in before.copies if (at := _first_seen(one))), default=None)
@@ -118,6 +120,15 @@ def _is_gone_beside_an_idle_reversal(found: Break, truth: Truth) -> bool:
     """
     rows = truth.rows_of(found.match_key)
     return any(one.by == "idle reversal" and one.stands for one in rows) and any(not one.stands for one in rows)
+
+
+def _lost_its_marker_unfollowed(found: Break, truth: Truth, run_began: datetime) -> bool:
+    """Had readers seen an event of the key, whose marker went since, and was no row there when the run began?"""
+    seen = any(
+        one.reopened and one.first_visible_at and one.first_visible_at < run_began
+        for one in truth.events_of(found.match_key)
+    )
+    return seen and not any(row.visible_at < run_began for row in truth.rows_of(found.match_key))
 
 
 def _why_not_torn(found: Break, truth: Truth, config: Config, *, run_began: datetime) -> str | None:

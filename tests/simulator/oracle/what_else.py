@@ -22,6 +22,19 @@ def came_late_and_unseen(world: World, contract: Contract, found: Break) -> bool
     )
 
 
+def its_leg_came_late_and_unseen(world: World, contract: Contract, found: Break) -> bool:
+    """Did a leg of the transaction come when it was due already, with too few replicas for anybody to see it?"""
+    truth, partitions = world.truth, world.broker.partitions
+    of_transaction = [one for one in truth.events if one.money.transaction_key == found.transaction_key]
+    rows = [one for one in truth.rows.values() if one.money.transaction_key == found.transaction_key]
+    came = [at for one in (*of_transaction, *rows) if (at := one.visible_at)]
+    due = min(came, default=world.clock.now) + contract.partner_grace
+    return any(
+        one.written_at > due and partitions[one.place].high_watermark <= one.offset < partitions[one.place].end
+        for one in of_transaction
+    )
+
+
 def came_once_its_events_were_gone(world: World, found: Break) -> bool:
     """Did its newest row come when retention had taken all events of the key? None of them is that row's."""
     rows = [row for row in world.truth.rows_of(found.match_key) if row.stands]

@@ -4,7 +4,7 @@ and corrects by hand.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from tallystick.compensation.kill_switch import SwitchSetting
 from tallystick.compensation.plan import Plan
@@ -16,6 +16,7 @@ from tallystick.model.open_item import WriteOff
 from tallystick.store.runs import close_store
 from tallystick_spark import reconcile_app
 from tests.simulator.oracle.money_of_keys import apart, made_worse
+from tests.simulator.oracle.what_else import came_where_others_stood
 from tests.simulator.schedule.product import Product
 from tests.simulator.schedule.services import Services
 from tests.simulator.standins import plan_functions
@@ -130,11 +131,13 @@ class People:
             if not self._changed_since(run.recorded_at):
                 self.reread_differently.append(str(error))
 
-    def _changed_since(self, moment: object) -> bool:
-        """Has the log lost anything, or has a row changed, since then?"""
+    def _changed_since(self, moment: datetime) -> bool:
+        """Has the log lost anything, has an event come where another one stood, or has a row changed, since then?"""
         truth = self.services.world.truth
-        return any(at >= moment for at, *_ in truth.losses) or any(
-            at >= moment for row in truth.rows.values() for at in (*row.touched, row.gone_at or row.visible_at)
+        return (
+            any(at >= moment for at, *_ in truth.losses)
+            or came_where_others_stood(truth, (one for one in truth.events if one.written_at >= moment))
+            or any(at >= moment for row in truth.rows.values() for at in (*row.touched, row.gone_at or row.visible_at))
         )
 
     def by_hand(self, a: int, b: int) -> None:
