@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tallystick.compensation.plan import Plan, PlanItem
@@ -140,13 +140,20 @@ def test_no_bytes_without_the_executors_key_count_or_raise(value: bytes) -> None
     assert found.doubt
 
 
+def said(value: bytes) -> dict[str, Any]:
+    """The record's fields. A letter of a UUID may be large or small: it is the same one (RFC 9562, section 4)."""
+    document: dict[str, Any] = json.loads(value)
+    return {**document, "plan_id": UUID(document["plan_id"])}
+
+
 @given(st.integers(0, len(sealed()) - 1), st.integers(1, 255))
+@example(sealed().index(b"5bf0") + 1, ord("b") ^ ord("B"))
 def test_no_record_of_ours_that_was_changed_in_one_byte_counts_for_another_action_or_topic(n: int, by: int) -> None:
     """Only spaces between its fields may differ, and how a letter is written."""
     value = bytearray(sealed())
     value[n] ^= by
     if judged(bytes(value)).published:
-        assert json.loads(bytes(value)) == json.loads(sealed())
+        assert said(bytes(value)) == said(sealed())
 
 
 def test_a_key_is_not_shown() -> None:
