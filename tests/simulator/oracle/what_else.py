@@ -14,24 +14,26 @@ from tests.simulator.world.world import World
 
 def came_late_and_unseen(world: World, contract: Contract, found: Break) -> bool:
     """Did its event come when it was due already, and have too few replicas it, so that nobody sees it?"""
-    rows, partitions = world.truth.rows_of(found.match_key), world.broker.partitions
+    rows = world.truth.rows_of(found.match_key)
     due = min((row.visible_at for row in rows), default=world.clock.now) + contract.partner_grace
-    return any(
-        one.written_at > due and partitions[one.place].high_watermark <= one.offset < partitions[one.place].end
-        for one in world.truth.events_of(found.match_key)
-    )
+    return _one_came_late_and_unseen(world, world.truth.events_of(found.match_key), due)
 
 
 def its_leg_came_late_and_unseen(world: World, contract: Contract, found: Break) -> bool:
     """Did a leg of the transaction come when it was due already, with too few replicas for anybody to see it?"""
-    truth, partitions = world.truth, world.broker.partitions
+    truth = world.truth
     of_transaction = [one for one in truth.events if one.money.transaction_key == found.transaction_key]
     rows = [one for one in truth.rows.values() if one.money.transaction_key == found.transaction_key]
     came = [at for one in (*of_transaction, *rows) if (at := one.visible_at)]
     due = min(came, default=world.clock.now) + contract.partner_grace
+    return _one_came_late_and_unseen(world, of_transaction, due)
+
+
+def _one_came_late_and_unseen(world: World, events: Iterable[EventFact], due: datetime) -> bool:
+    partitions = world.broker.partitions
     return any(
         one.written_at > due and partitions[one.place].high_watermark <= one.offset < partitions[one.place].end
-        for one in of_transaction
+        for one in events
     )
 
 
