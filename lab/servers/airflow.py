@@ -18,7 +18,7 @@ from pathlib import Path
 import httpx
 
 from lab.servers import process
-from lab.servers.airflow_client import AirflowClient
+from lab.servers.airflow_client import TLS, AirflowClient
 from lab.servers.airflow_connections import airflow_variable
 from lab.servers.airflow_environment import SPARK_POOL, AirflowSettings, build_environment
 from lab.servers.orphan_reaper import Guard, kill_sessions, start_guard
@@ -190,7 +190,7 @@ def _wait_healthy(
 def _sick_parts(settings: AirflowSettings, children: Iterable[str]) -> list[str]:
     """The database, and what was started; the api-server is healthy when it answers."""
     try:
-        answer = httpx.get(f"{settings.base_url}/api/v2/monitor/health", timeout=5).json()
+        answer = httpx.get(f"{settings.base_url}/api/v2/monitor/health", timeout=5, verify=TLS).json()
     except (httpx.HTTPError, ValueError):
         return ["api-server"]
     expected = ["metadatabase", *(name.replace("-", "_") for name in children if name != "api-server")]

@@ -66,12 +66,28 @@ def fix_files(
     earlier = tuple(earlier)
     known = known_files(earlier)
     takes = not earlier or ledger_slice.position_start < ledger_slice.position_end
-    taken = (
-        file
-        for path, file in sorted(listed.items())
-        if takes and path not in known and file.modified_ns < ledger_slice.position_end * _NANOSECONDS
+    new = [file for path, file in sorted(listed.items()) if path not in known]
+    taken = [file for file in new if takes and file.modified_ns < ledger_slice.position_end * _NANOSECONDS]
+    left = tuple(file for file in new if file not in taken)
+    return replace(
+        ledger_slice,
+        files=tuple(taken),
+        changed=changes(known, listed),
+        left=left,
+        left_from=_first_write_of(ledger_slice, earlier[-1:], taken) if left else None,
     )
-    return replace(ledger_slice, files=tuple(taken), changed=changes(known, listed))
+
+
+def _first_write_of(
+    ledger_slice: LedgerSlice, previous: Iterable[LedgerSlice], taken: Collection[LedgerFile]
+) -> int | None:
+    """Return where rows that the slice leaves may have been written first: where one of the files that the slice
+    before left was taken by none, its rows may be in these.
+    """
+    for one in previous:
+        if any(file not in taken for file in one.left):
+            return one.left_from
+    return ledger_slice.position_start
 
 
 def changes(known: Mapping[str, LedgerFile | None], listed: Mapping[str, LedgerFile]) -> tuple[FileChange, ...]:

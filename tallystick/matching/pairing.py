@@ -51,6 +51,7 @@ from tallystick.matching.reversals import (
     is_taken_back_beyond,
     names_a_row_that_is_gone,
     reversals_in,
+    reversals_of_unread,
     taken_back_elsewhere,
 )
 from tallystick.model.direction import Direction
@@ -123,6 +124,7 @@ def pair_several(
     if any(copy.reverses for copy in case.copies):
         netted = tuple(reversals_in(case, rows_keep_sign=rows_keep_sign))
         case = _without(case, (copy.item_id for pair in netted for copy in pair))
+        case = _without(case, reversals_of_unread(case))
     if any_takes_back((*case.copies, *case.lookup_hits)):
         case = _without(case, taken_back_elsewhere(case, rows_keep_sign=rows_keep_sign))
         idle = [copy for copy in case.side(ItemSide.LEDGER) if copy.reverses and copy.carried is None]

@@ -130,6 +130,26 @@ def taken_back_elsewhere(case: MatchGroup, *, rows_keep_sign: bool) -> frozenset
     return frozenset(found)
 
 
+def reversals_of_unread(case: MatchGroup) -> frozenset[str]:
+    """Return item ids of events with which a compensation takes another one back that stands in a cut closed unread: to
+    another contract, which has read it, that was one too many.
+
+    The one taken back stays: whatever else the key has is judged beside what nobody has read.
+    """
+    unread = {
+        seen.item_id: (seen.detail.get("amount_minor"), seen.detail.get("currency"))
+        for seen in case.lookup_hits
+        if seen.side is ItemSide.TOPIC and seen.place is RecordLocation.UNREAD
+    }
+    found: dict[str, str] = {}
+    for copy in case.side(ItemSide.TOPIC):
+        amount, currency = unread.get(copy.reverses, (None, None))
+        is_ours = copy.carried is None and copy.action_id
+        if is_ours and currency == copy.currency and amount in (copy.amount_minor, -copy.amount_minor):
+            found.setdefault(copy.reverses, copy.item_id)
+    return frozenset(found.values())
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Row:
     """The little that says whether a row takes another one back. amount_minor: None where a look-up does not say it."""
@@ -242,15 +262,17 @@ def names_a_row_that_is_gone(lookup_hits: Iterable[LookupHit]) -> bool:
     return any(seen.detail.get("reverses", seen.item_id) not in standing for seen in rows)
 
 
-def possible_reversals(cases: Iterable[MatchGroup], surplus_items: Iterable[OpenItem]) -> frozenset[str]:
+def possible_reversals(
+    cases: Iterable[MatchGroup], surplus_items: Iterable[OpenItem], *, beside_closed: bool = False
+) -> frozenset[str]:
     """Return item ids of the new events whose key has a surplus copy, or copies of either sign that no run has judged:
-    only the log knows whether they take one back.
+    only the log knows whether they take one back. beside_closed: what they take back may stand in a cut closed unread.
     """
     keys = {item.match_key for item in surplus_items if item.side is ItemSide.TOPIC}
     return frozenset(
         copy.item_id
         for case in cases
-        if case.match_key in keys or _has_both_signs(case)
+        if beside_closed or case.match_key in keys or _has_both_signs(case)
         for copy in case.side(ItemSide.TOPIC)
         if copy.carried is None
     )

@@ -48,14 +48,18 @@ class LedgerStarts:
     may be older.
 
     rows_move: does an UPDATE give a row another position? One between a cut and its scan takes it to the slice behind.
+    left_from: where a ledger is files, by cut: where rows that it saw and left to the next may have been written first.
     """
 
     position_start: Mapping[int, int] = field(default_factory=dict)
     rows_move: bool = False
     rows_may_be_older: frozenset[int] = frozenset()
+    left_from: Mapping[int, int] = field(default_factory=dict)
 
     def first_write_of(self, n: int) -> int:
         """Return a position that no row of the cut's slice was first written below, unless it is an older one."""
+        if n - 1 in self.left_from:
+            return self.left_from[n - 1]
         if self.rows_move and n - 1 in self.position_start:
             return self.position_start[n - 1]
         return self.position_start.get(n, 0)

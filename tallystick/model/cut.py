@@ -187,6 +187,11 @@ class LedgerSlice:
     """What it holds, where the ledger is files; the positions alone would not say."""
     changed: tuple[FileChange, ...] = ()
     """Files of earlier slices that were not as they had been, when this one was fixed."""
+    left: tuple[LedgerFile, ...] = ()
+    """New files that were not left alone for long enough, when this one was fixed: a later slice takes them."""
+    left_from: int | None = None
+    """Where rows of those may have been written first: they may come from files that an earlier slice left, too, and
+    that were written anew before any took them."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.position_start <= self.position_end:

@@ -199,7 +199,7 @@ def group(scanned: ScannedCut) -> GroupedItems:
     ignore_case = contract.currency_case == "ignored"
     groups = group_by_key(rows.copies, rows.items, ignore_case=ignore_case, parts=contract.parts_side)
     surplus_items = {item.item_id: item for item in (*past.carried, *past.surplus_items) if may_be_taken_back(item)}
-    asked = possible_reversals(groups, surplus_items.values())
+    asked = possible_reversals(groups, surplus_items.values(), beside_closed=bool(past.closed))
     heads = KeptHeads(of=scan.heads, fetch_one=scanned.sides.fetcher(fetch_bytes=1))
     records = read_record_origins(scanned.sides.fetcher(), asked, contract.event_on, scan.log_records, heads)
     known = scanned.known_repairs(action_ids_of(records, {}))
@@ -445,7 +445,7 @@ def _lost_offsets(
 
 
 def _out_of_sight(contract: Contract, cut: Cut, past: RunHistory, look_ups: LookUps) -> OutOfSight:
-    starts = past.ledger_starts
+    starts, left_from = past.ledger_starts, past.previous.ledger_slice.left_from
     older = starts.rows_may_be_older | ({cut.n} if look_ups.rows_may_be_older else set())
     return out_of_sight(
         contract.direction,
@@ -459,6 +459,7 @@ def _out_of_sight(contract: Contract, cut: Cut, past: RunHistory, look_ups: Look
             },
             rows_move=contract.ledger.by_xmin or contract.ledger.by_innodb,
             rows_may_be_older=older,
+            left_from={**starts.left_from, **({past.previous.n: left_from} if left_from is not None else {})},
         ),
         log_is_whole=look_ups.log_is_whole,
         legs_lost_within=look_ups.legs_lost_within,

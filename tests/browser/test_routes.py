@@ -21,6 +21,7 @@ import pytest
 
 from lab.servers import fab
 from lab.servers.airflow import AirflowStack, start_airflow
+from lab.servers.airflow_client import TLS
 from lab.servers.airflow_environment import AirflowSettings
 from lab.servers.postgres import AIRFLOW_DATABASE, STORE_OWNER, STORE_ROLE, PostgresServer
 from lab.servers.process import REPOSITORY
@@ -251,7 +252,7 @@ def let_in(airflow: AirflowStack, call: Call, *, below: str = "") -> set[str]:
 
 def is_let_in(airflow: AirflowStack, call: Call, role: str, *, below: str) -> bool:
     headers = {} if role == "anonymous" else {"Authorization": f"Bearer {airflow.token(role)}"}
-    with httpx.Client(base_url=f"{airflow.base_url}{below}", headers=headers, timeout=30) as client:
+    with httpx.Client(base_url=f"{airflow.base_url}{below}", headers=headers, timeout=30, verify=TLS) as client:
         sent: dict[str, Any] = {"json": call.json} if call.json is not None else {}
         if call.page:
             found = re.search(r'name="token" value="([^"]+)"', client.get(call.page).text)

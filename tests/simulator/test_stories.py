@@ -1178,3 +1178,27 @@ def test_a_duplicate_told_stands_for_a_row_that_came_once_the_first_one_was_arch
         ("first_again", 2, 9),
     )
     assert outstanding(played) == ["duplicate_in_ledger"]
+
+
+def test_a_reversal_of_another_contract_is_no_duplicate_of_events_in_a_cut_closed_unread() -> None:
+    played = play(
+        Config(direction="ledger_to_topic", legs=2, carrier_mode="at_most", contracts=2),
+        *("window", ("trade", 1, 5), ("redeliver", 2, 11), ("cluster_down", 0, 0, 27), "window", "cluster_down"),
+        *(("close_cut", 4, 7, 9), "window", ("plan_and_act", 5, 1)),
+    )
+    assert any("the executor publishes ev-1-payout: -105" in said for said in played.world.told)
+    assert outstanding(played) == []
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_nothing_is_missing_whose_file_was_written_anew_whenever_it_was_listed_and_whose_event_has_expired(
+    times: int,
+) -> None:
+    touches = (("touch", 4, 0, 18), ("touch", 4, 3, 14), ("touch", 4, 0, 18))[:times]
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="parquet", legs=2, carrier_mode="at_most"),
+        *(("trade", 0, 7), *(step for touch in touches for step in (touch, "window")), "retain_all"),
+    )
+    assert outstanding(played) == []
+    verdicts = played.world.store.of("books").verdicts
+    assert [str(verdicts[times + n].result.verdict) for n in (1, 2)] == ["INCONCLUSIVE", "MATCHED"]

@@ -64,7 +64,12 @@ def ledger_starts_of(engine: Engine, contract_name: str, cuts: Collection[int]) 
     doubted = verdict_table.c.doubts.contains([{"doubt": Doubt.LEDGER_REWRITTEN}])
     may_be_older = look_ups.contains({"rows_may_be_older": True}) | (~look_ups.has_key("rows_may_be_older") & doubted)
     statement = (
-        select(cut_slice.c.cut_n, cut_slice.c.starts_at, may_be_older.label("older"))
+        select(
+            cut_slice.c.cut_n,
+            cut_slice.c.starts_at,
+            may_be_older.label("older"),
+            big_integer(cut_slice.c.details["left_from"]).label("left_from"),
+        )
         .join(
             verdict_table,
             (verdict_table.c.contract == cut_slice.c.contract) & (verdict_table.c.cut_n == cut_slice.c.cut_n),
@@ -76,6 +81,7 @@ def ledger_starts_of(engine: Engine, contract_name: str, cuts: Collection[int]) 
     return LedgerStarts(
         position_start={row.cut_n: row.starts_at for row in rows},
         rows_may_be_older=frozenset(row.cut_n for row in rows if row.older),
+        left_from={row.cut_n: row.left_from for row in rows if row.left_from is not None},
     )
 
 

@@ -351,7 +351,9 @@ def ledger_starts_of(engine: Store, contract_name: str, cuts: Collection[int]) -
     judged = [row.cut for row in books.cuts if row.cut.n in cuts and row.cut.n in books.verdicts]
     older = {cut.n for cut in judged if books.verdicts[cut.n].result.look_ups.get("rows_may_be_older", False)}
     return LedgerStarts(
-        position_start={cut.n: cut.ledger_slice.position_start for cut in judged}, rows_may_be_older=frozenset(older)
+        position_start={cut.n: cut.ledger_slice.position_start for cut in judged},
+        rows_may_be_older=frozenset(older),
+        left_from={cut.n: cut.ledger_slice.left_from for cut in judged if cut.ledger_slice.left_from is not None},
     )
 
 

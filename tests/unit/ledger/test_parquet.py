@@ -64,6 +64,22 @@ def test_a_file_that_was_not_left_alone_waits_and_one_that_is_moved_in_late_is_t
     assert (names(first), names(second)) == (["quiet"], ["fresh", "late"])
 
 
+def test_rows_of_files_that_are_left_and_written_anew_may_be_as_old_as_the_first_slice_that_left_one() -> None:
+    """Found by the simulated world: their events had expired since, and they were called missing."""
+    a, b, c = file_of("a", 10), file_of("b", 20), file_of("c", 30)
+    anew = cuts_of((10, listing(a)), (20, listing(b)), (30, listing(c)), (40, listing(c)))
+    assert [(one.left, one.left_from) for one in anew] == [((a,), 10), ((b,), 10), ((c,), 10), ((), None)]
+    one_after_another = cuts_of((10, listing(a)), (20, listing(a, b)), (30, listing(a, b, c)), (31, listing(a, b, c)))
+    assert [(names(one), one.left_from) for one in one_after_another] == [
+        ([], 10),
+        (["a"], 10),
+        (["b"], 20),
+        (["c"], None),
+    ]
+    touched = replace(a, modified_ns=b.modified_ns)
+    assert [one.left_from for one in cuts_of((10, {}), (10, listing(a)), (20, listing(touched)))] == [None, 10, 10]
+
+
 def test_a_file_that_changed_is_told_once_with_before_and_after_and_read_no_second_time() -> None:
     old, new = file_of("a", 5), file_of("a", 25, size=101)
     cuts = cuts_of(

@@ -134,6 +134,7 @@ def test_only_new_events_beside_a_copy_too_many_are_asked_in_the_log_what_they_t
     for state, asked in ((ItemState.OPEN, {event(20).item_id}), (ItemState.WRITTEN_OFF, set())):
         waits = MatchGroup(match_key="ev-1", copies=(extra(state=state), event(20, amount_minor=-1_000)))
         assert possible_reversals([waits], ()) == asked
+    assert possible_reversals([alone], (), beside_closed=True) == {event(21).item_id, event(22).item_id}
     said = replace(record_of(event(20)), reverses=item.item_id, headers={"tallystick-action-id": ACTION})
     named, left = with_reversals([beside, alone], {event(20).item_id: said}, {item.item_id: item})
     assert left == alone
@@ -453,3 +454,37 @@ def test_a_row_that_was_taken_back_in_an_earlier_cut_is_no_duplicate_once_it_is_
         {} if of == "ledger:9" else {"ledger:9": MatchStatus.EXTRA}
     )
     assert fates(row_outcome_of(row(9), lookup_hits=there[1:])) == {"ledger:9": MatchStatus.ORIGIN_ABSENT}
+
+
+def older_event(offset: int, place: RecordLocation = RecordLocation.UNREAD, **said: Any) -> LookupHit:
+    return seen(IN_TOPIC, place, offset, **said)
+
+
+def event_fates(*copies: Entry, named: LookupHit) -> dict[str, MatchStatus]:
+    case = case_of(*copies, lookup_hits=[older_event(1), named, seen(LEDGER, RecordLocation.UNREAD, 1)])
+    return fates(pair_key(case, direction=L2T, deadlines=deadlines_of()))
+
+
+@pytest.mark.parametrize("amount_minor", [-1_000, 1_000])
+def test_a_compensation_s_event_is_no_duplicate_that_takes_back_one_of_a_cut_closed_unread(amount_minor: int) -> None:
+    """Found by the simulated world: another contract has read that cut, and called the event one too many."""
+    named, later = older_event(9, **ITS_MONEY), event(21)
+    assert event_fates(reversal(amount_minor=amount_minor), named=named) == {}
+    assert event_fates(reversal(), reversal(22), named=named) == {event(22).item_id: MatchStatus.EXTRA}
+    assert event_fates(reversal(), later, named=named) == {later.item_id: MatchStatus.EXTRA}
+
+
+@pytest.mark.parametrize(
+    ("reversal", "named"),
+    [
+        pytest.param(reversal(), older_event(9, RecordLocation.EARLIER_SLICE, **ITS_MONEY), id="a cut has read it"),
+        pytest.param(reversal(), older_event(9), id="its money is not known"),
+        pytest.param(reversal(amount_minor=-999), older_event(9, **ITS_MONEY), id="other money"),
+        pytest.param(reversal(currency="USD"), older_event(9, **ITS_MONEY), id="another currency"),
+        pytest.param(replace(reversal(), action_id=""), older_event(9, **ITS_MONEY), id="no compensation"),
+        pytest.param(reversal(of=8), older_event(9, **ITS_MONEY), id="it is gone"),
+        pytest.param(reversal(), older(9, RecordLocation.UNREAD, **ITS_MONEY), id="a row"),
+    ],
+)
+def test_an_event_that_says_so_of_anything_else_is_one_too_many(reversal: Entry, named: LookupHit) -> None:
+    assert event_fates(reversal, named=named) == {reversal.item_id: MatchStatus.EXTRA}

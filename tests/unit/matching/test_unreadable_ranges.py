@@ -64,6 +64,15 @@ def test_by_xmin_a_row_may_have_moved_out_of_the_slice_that_lost_its_event(
     assert found == [by_xmin, by_written_xid]
 
 
+@pytest.mark.parametrize(("left_from", "lost_of"), [({}, {3}), ({2: 50, 3: 100}, {3}), ({3: 99}, {3, 4})])
+def test_a_row_of_a_file_that_earlier_cuts_left_may_have_been_written_before_the_first_of_them(
+    left_from: dict[int, int], lost_of: set[int]
+) -> None:
+    starts = replace(STARTS, left_from=left_from)
+    found = out_of_sight(L2T, {3, 4, 5}, [lost(3, 100)], starts, log_is_whole=False, legs_lost_within=1)
+    assert found.events_lost == lost_of
+
+
 @pytest.mark.parametrize(
     ("within", "expected"),
     [

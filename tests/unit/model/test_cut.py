@@ -444,11 +444,15 @@ def test_a_stored_slice_keeps_its_keys_whatever_code_calls_its_fields() -> None:
         "reused_below": 0,
         "files": [],
         "changed": [],
+        "left": [],
+        "left_from": None,
     }
     stored = TypeAdapter(LedgerSlice)
     ledger_slice = replace(ledger_slice_of(200, 300, mark=305), snapshot=ledger_at(300, high_mark=310))
     assert json.dumps(stored.dump_python(ledger_slice, mode="json", by_alias=True)) == json.dumps(document)
     assert stored.validate_python(document) == ledger_slice
+    of_old = {key: value for key, value in document.items() if key not in ("left", "left_from")}
+    assert stored.validate_python(of_old) == ledger_slice
 
 
 def test_a_stored_loss_keeps_its_keys() -> None:
