@@ -132,6 +132,36 @@ def test_an_oracle_misses_a_row_that_is_gone_and_that_nobody_tells() -> None:
     assert [*play.oracle._gone_and_not_told(books)] == [gone]
 
 
+def test_an_oracle_misses_a_row_too_many_for_which_no_break_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that stands is told of the one that is gone, and stands for the newest."""
+    play = played(
+        Config(direction="ledger_to_topic", legs=2, carrier_mode="exactly"),
+        *("window", ("pay", 4, 9), ("trade", 2, 11), ("first_again", 0, 5), "window", ("archive", 5, 4), "window"),
+        ("first_again", 2, 9),
+    )
+    books = play.world.contract
+    assert play.oracle.violations == [*play.oracle._wrong_and_not_told(books)] == []
+    monkeypatch.setattr("tests.simulator.oracle.clauses.outstanding_breaks", lambda store, name: ())
+    (said,) = play.oracle._wrong_and_not_told(books)
+    assert "origin twice, and nobody said so" in said
+
+
+def test_an_oracle_takes_no_event_for_missing_that_no_reader_saw() -> None:
+    """One whose marker was cut away was seen before, and is due from then."""
+    play = played(
+        Config(legs=2, carrier_mode="at_most", posts="column"),
+        *("window", ("half_trade", 5, 3), ("trade", 0, 5), ("rewrite_tail", 1, 2, 42), "window"),
+        *(("trade", 3, 6, 38), "window"),
+    )
+    run = play.world.store.of("books").verdicts[2].result
+    play.oracle.judged(play.world.contract, run)
+    assert play.oracle.violations == []
+    for one in play.world.truth.events:
+        one.first_visible_at = None
+    play.oracle.judged(play.world.contract, run)
+    assert {one.clause for one in play.oracle.violations} == {"nothing is reported that is not so"}
+
+
 @pytest.mark.parametrize(("seconds", "violated"), [(-1, ["no effect for what was given up"]), (1, [])])
 def test_an_oracle_tells_of_a_repair_of_what_was_written_off_before(seconds: int, violated: list[str]) -> None:
     play = Play(REPAIRED)
