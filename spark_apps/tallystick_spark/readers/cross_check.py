@@ -35,7 +35,14 @@ CLIENT_BYTES_MAX = 128 << 20
 """Limit of unpacked bytes. Above it the client opens one packed batch at a time: it holds all that a poll brings."""
 _CLIENT_TIME_MS_MAX = (2**63 - 1) // 1000
 """Spark's source holds a record's time in microseconds, in 64 bits; at a later one its task ends."""
-_CONSUMER = {"kafka.max.poll.records": "10000", "kafka.max.partition.fetch.bytes": str(CLIENT_FETCH_BYTES)}
+_CONSUMER = {
+    "kafka.max.poll.records": "10000",
+    "kafka.max.partition.fetch.bytes": str(CLIENT_FETCH_BYTES),
+    "kafka.fetch.max.wait.ms": "20",
+}
+"""The wait: a client fetches ahead, and at the end of a log the broker holds that for half a second. Behind it, on the
+same connection, waits the question for the log's bounds that Spark asks after each poll.
+"""
 _ONE_BATCH_A_POLL = _CONSUMER | {"kafka.max.partition.fetch.bytes": "1"}
 """A broker answers with one whole batch all the same (KIP-74), and a poll takes one answer of a partition."""
 
