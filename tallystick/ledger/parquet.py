@@ -66,28 +66,22 @@ def fix_files(
     earlier = tuple(earlier)
     known = known_files(earlier)
     takes = not earlier or ledger_slice.position_start < ledger_slice.position_end
-    new = [file for path, file in sorted(listed.items()) if path not in known]
-    taken = [file for file in new if takes and file.modified_ns < ledger_slice.position_end * _NANOSECONDS]
-    left = tuple(file for file in new if file not in taken)
+    taken: list[LedgerFile] = []
+    left: list[LedgerFile] = []
+    for path, file in sorted(listed.items()):
+        if path not in known:
+            is_taken = takes and file.modified_ns < ledger_slice.position_end * _NANOSECONDS
+            (taken if is_taken else left).append(file)
+    left_before = earlier[-1].left if earlier else ()
+    may_hold_older = not set(left_before) <= set(taken)  # of a file that was left, and that none took
+    left_from = earlier[-1].left_from if may_hold_older else ledger_slice.position_start
     return replace(
         ledger_slice,
         files=tuple(taken),
         changed=changes(known, listed),
-        left=left,
-        left_from=_first_write_of(ledger_slice, earlier[-1:], taken) if left else None,
+        left=tuple(left),
+        left_from=left_from if left else None,
     )
-
-
-def _first_write_of(
-    ledger_slice: LedgerSlice, previous: Iterable[LedgerSlice], taken: Collection[LedgerFile]
-) -> int | None:
-    """Return where rows that the slice leaves may have been written first: where one of the files that the slice
-    before left was taken by none, its rows may be in these.
-    """
-    for one in previous:
-        if any(file not in taken for file in one.left):
-            return one.left_from
-    return ledger_slice.position_start
 
 
 def changes(known: Mapping[str, LedgerFile | None], listed: Mapping[str, LedgerFile]) -> tuple[FileChange, ...]:
