@@ -151,11 +151,16 @@ def _read_before(case: MatchGroup) -> Iterator[str]:
         yield from (copy.item_id for copy in case.side(ItemSide.TOPIC) if copy.carried is None)
 
 
+def _waits_for_its_first_event(row: Entry | None) -> bool:
+    """Return whether no earlier cut has read an event of it: what follows its replacement is that event."""
+    return row is not None and row.carried is not None and row.carried.state is ItemState.OPEN
+
+
 def _repeats_of_earlier(outcome: MatchResult) -> Iterator[str]:
     for residue in outcome.residues:
         if residue.fate is MatchStatus.EXTRA and (residue.original is None or residue.original.carried is not None):
             yield residue.copy.item_id
-            if residue.partner is not None:
+            if residue.partner is not None and not _waits_for_its_first_event(residue.original):
                 yield residue.partner.item_id
     for event, row in outcome.matched:
         if row.carried is not None and row.carried.found_as in SURPLUS_CLASSES:

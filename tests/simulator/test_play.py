@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from tests.simulator.oracle.clauses import Violation
+from tests.simulator.oracle.unread import rows_in_closed_cuts
 from tests.simulator.schedule.draw import draw
 from tests.simulator.schedule.play import Do, Play, Schedule, steps_of
 from tests.simulator.schedule.shrink import Failure, play, shrink, story_of
@@ -217,3 +218,11 @@ def test_a_run_knows_what_the_run_before_it_saw_of_the_log(step: str, doubts: li
     play = played(Config(direction="ledger_to_topic", legs=2), *TRADED, (step, 1, 7), "window")
     assert [str(one.doubt) for one in play.world.store.of("books").verdicts[2].result.doubts] == doubts
     assert play.oracle.violations == []
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_an_oracle_knows_which_rows_of_files_lie_in_a_cut_that_was_closed(closed: bool) -> None:
+    ends = (("cluster_down", 0, 0, 20), "window", "close_cut", "cluster_down") if closed else ("window",)
+    play = played(Config(slice_by="parquet"), "window", "trade", "window", "trade", *ends, "trade", "window")
+    rows = list(play.world.truth.rows.values())
+    assert rows_in_closed_cuts(play.world, "books", rows) == (rows[1:2] if closed else [])

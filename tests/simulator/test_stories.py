@@ -1204,3 +1204,24 @@ def test_nothing_is_missing_whose_file_was_written_anew_whenever_it_was_listed_a
     assert outstanding(played) == []
     verdicts = played.world.store.of("books").verdicts
     assert [str(verdicts[times + n].result.verdict) for n in (1, 2)] == ["INCONCLUSIVE", "MATCHED"]
+
+
+def test_a_leg_was_read_that_followed_a_replaced_row_before_the_log_forgot_it_and_the_other_leg_came() -> None:
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="written_xid", legs=2, producer_mode="plain"),
+        *("window", ("half_trade", 3, 1), "window", ("fall_behind", 3, 7), ("replace_row", 0, 10), ("trade", 4, 9)),
+        *("window", ("write_off", 5, 10), ("retain_all", 1)),
+    )
+    told = [
+        str(one.break_class) for row in played.world.store.of("books").verdicts.values() for one in row.result.breaks
+    ]
+    assert told == ["duplicate_in_ledger"]
+
+
+def test_a_missing_row_stands_that_was_posted_into_a_cut_closed_unread_whatever_corrects_it_later() -> None:
+    played = play(
+        Config(slice_by="parquet", legs=2, carrier_mode="at_most"),
+        *("window", ("trade", 4, 1), ("rewrite_tail", 2, 9, 8), "window", ("pay", 3, 11), "window", ("by_hand", 2, 8)),
+        *(("cluster_down", 0, 0, 43), "window", ("close_cut", 5, 3), ("correct_by_hand", 4, 2)),
+    )
+    assert "missing_in_ledger" in outstanding(played)

@@ -29,9 +29,9 @@ from .aged_books import alert as alert_of
 from .aged_books import sample as sample_at
 from .conftest import NOON, Books
 
-CONTRACTS, WINDOWS, WHOLE = 50, 365, 90
-PRUNED = 10
-"""Contracts of these."""
+WINDOWS, WHOLE = 365, 90
+PRUNED = 3
+"""Contracts that lose their oldest runs."""
 BREAKS = 5
 """Of each window; the next one clears them."""
 WRITTEN_MAX = 10
@@ -44,9 +44,10 @@ _NOTHING = ("", "", 0, 0.0)
 _COPIED = (contract_version, sample, cut, cut_slice, verdict_table, item_break, open_item, alert)
 
 
-@pytest.fixture
-def year(store: Engine, owned_store: Engine, books: Books) -> None:
-    """Fill the store."""
+@pytest.fixture(params=[5, pytest.param(50, marks=pytest.mark.lab)], ids=lambda contracts: f"{contracts} contracts")
+def year(request: pytest.FixtureRequest, store: Engine, owned_store: Engine, books: Books) -> int:
+    """Fill the store with a year of so many contracts."""
+    contracts: int = request.param
     for n in range(WINDOWS):
         append_sample(store, "payouts", sample_at(n))
         found = tuple(books.missing(f"{n}-{k}") for k in range(BREAKS))
@@ -58,12 +59,13 @@ def year(store: Engine, owned_store: Engine, books: Books) -> None:
         told = alert_of(n, AlertAction.RESOLVE if n % 2 else AlertAction.TRIGGER)
         books.commit(store, books.result(n, verdict=Verdict.BROKEN, breaks=found, items=items), (told,))
     deliver_all(store)
-    for k in range(1, CONTRACTS):
+    for k in range(1, contracts):
         with owned_store.begin() as connection:
             copy_contract(connection, f"payouts_{k}")
     date_back(owned_store)
     with owned_store.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("analyze"))
+    return contracts
 
 
 def copy_contract(connection: Connection, name: str) -> None:
@@ -121,20 +123,19 @@ def timed(what: str, act: Callable[[], Any]) -> Any:
     return answer
 
 
-@pytest.mark.usefixtures("year")
-def test_a_year_of_fifty_contracts_is_upgraded_and_pruned(
-    store: Engine, owned_store: Engine, store_dsn: str, capsys: pytest.CaptureFixture[str]
+def test_a_year_of_many_contracts_is_upgraded_and_pruned(
+    year: int, store: Engine, owned_store: Engine, store_dsn: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with capsys.disabled():
-        upgrade_it(owned_store, store_dsn)
+        upgrade_it(owned_store, store_dsn, contracts=year)
         prune_it(store, owned_store)
 
 
-def upgrade_it(owned: Engine, store_dsn: str) -> None:
+def upgrade_it(owned: Engine, store_dsn: str, *, contracts: int) -> None:
     """Each file stays, and no more than a few rows are written, whatever the store holds."""
     with owned.connect() as connection:
-        assert connection.scalar(text("select count(*) from tallystick.verdict")) == CONTRACTS * WINDOWS
-        assert connection.scalar(text("select count(*) from tallystick.item_break")) == CONTRACTS * WINDOWS * BREAKS
+        assert connection.scalar(text("select count(*) from tallystick.verdict")) == contracts * WINDOWS
+        assert connection.scalar(text("select count(*) from tallystick.item_break")) == contracts * WINDOWS * BREAKS
     now = relations(owned)
     timed("one revision back", lambda: downgrade(owned))
     before = relations(owned)
@@ -177,7 +178,7 @@ def prune_it(store: Engine, owned: Engine) -> None:
     whole = read_run(store, "payouts", WINDOWS - WHOLE)
     assert whole is not None
     assert len(whole.result.breaks) == BREAKS
-    assert len(list_runs(store, "payouts_7", limit=1000)) == WINDOWS
+    assert len(list_runs(store, f"payouts_{PRUNED}", limit=1000)) == WINDOWS
 
 
 def sizes(owned: Engine, when: str) -> None:

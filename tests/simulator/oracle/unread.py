@@ -6,6 +6,7 @@ from datetime import datetime
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Doubt
 from tests.simulator.standins.store import VerdictRow
+from tests.simulator.world.folder import Folder
 from tests.simulator.world.truth import EventFact, RowFact
 from tests.simulator.world.world import World
 
@@ -20,10 +21,18 @@ def unread_events(world: World, name: str, events: Iterable[EventFact]) -> list[
 
 
 def rows_in_closed_cuts(world: World, name: str, rows: Iterable[RowFact]) -> list[RowFact]:
-    """Those that lie in the slice of a cut that was closed unread, by the ids of their transactions."""
+    """Those that lie in the slice of a cut that was closed unread: by the ids of their transactions, or as all of their
+    files do, and in no slice that was read.
+    """
     by = {"written_xid": lambda row: row.written_xid, "xmin": lambda row: row.xid}.get(world.config.slice_by)
     books = world.store.of(name)
-    closed = [books.cuts[n].cut.ledger_slice for n, row in books.verdicts.items() if Doubt.CUT_CLOSED in row.doubts]
+    is_closed = {n: Doubt.CUT_CLOSED in row.doubts for n, row in books.verdicts.items()}
+    closed = [books.cuts[n].cut.ledger_slice for n in is_closed if is_closed[n]]
+    if isinstance(world.database, Folder):
+        unread = {file.path for one in closed for file in one.files}
+        read = {file.path for n in is_closed if not is_closed[n] for file in books.cuts[n].cut.ledger_slice.files}
+        stood_in = world.database.stood_in
+        return [row for row in rows if unread & stood_in[row.row_id] and not read & stood_in[row.row_id]]
     if by is None:
         return []
     return [row for row in rows if any(one.position_start <= (by(row) or 0) < one.position_end for one in closed)]

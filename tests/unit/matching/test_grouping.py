@@ -198,6 +198,21 @@ def test_nor_does_one_whose_row_is_called_one_too_many_in_the_same_cut() -> None
     assert without_repeats([legs], [first]) == (legs,)
 
 
+@pytest.mark.parametrize(("state", "begins_one"), [(ItemState.OPEN, True), (ItemState.BROKEN, False)])
+def test_the_first_event_of_a_row_that_was_replaced_begins_one(state: ItemState, begins_one: bool) -> None:
+    """Found by the simulated world: the other leg was held back, and by then the log had forgotten this one."""
+    extra = UnmatchedItem(
+        copy=row(5),
+        fate=MatchStatus.EXTRA,
+        reason=reason_of(ReasonCode.EXTRA_WAS_FOLLOWED),
+        partner=event(11),
+        original=replace(row(4), carried=item_of(row(4), state)),
+    )
+    legs = legs_of(event(11))
+    outcome = MatchResult(case=case_of(event(11), row(5)), matched=(), residues=(extra,))
+    assert without_repeats([legs], [outcome]) == ((legs,) if begins_one else ())
+
+
 def test_nor_does_what_repeats_an_event_that_followed_a_row_one_too_many() -> None:
     extra = UnmatchedItem(copy=event(12), fate=MatchStatus.EXTRA, reason=reason_of(ReasonCode.EXTRA_ALONE))
     repeats, stands = replace(extra, original=event(11)), replace(extra, original=event(13))
