@@ -111,7 +111,7 @@ def missed_cases(calm: Evidence, copies: Sequence[Entry], classes: Sequence[Anom
         others = {name for name in fired - {case.name} if not isinstance(name, Notice)}
         if case.name not in fired or others - _ABOUT.get(case.name, set()):
             yield str(case.name)
-        elif case.name in _found(case.twin(calm, copies), classes):
+        elif case.name in _found(case.twin(calm, copies), [one for one in classes if case.name in one.names]):
             yield f"{case.name} (twin)"
 
 
