@@ -70,7 +70,9 @@ def newest_anchors(
     return tuple(merged[start] for start in sorted(merged)[-ANCHORS_MAX:])
 
 
-def find_rewritten(fetch: Fetch, anchors: Sequence[BatchFingerprint], *, log_start: int) -> tuple[RewrittenBatch, ...]:
+def find_rewritten(
+    fetch: Fetch, anchors: Sequence[BatchFingerprint], *, log_start: int, compacts: bool = False
+) -> tuple[RewrittenBatch, ...]:
     """Anchors of one partition that the log holds otherwise. Those that retention has reached prove nothing."""
     span = span_of(anchors, log_start=log_start)
     if span is None:
@@ -80,7 +82,7 @@ def find_rewritten(fetch: Fetch, anchors: Sequence[BatchFingerprint], *, log_sta
         found = [_anchor(span.topic_partition, batch) for batch in walk_batches(fetch, span, read_committed=False)]
     except OffsetNotInLog:
         return ()  # retention reached it meanwhile: the bounds around the scan tell
-    return compare_anchors(kept, found)
+    return compare_anchors(kept, found, compacts=compacts)
 
 
 def _kept(anchors: Iterable[BatchFingerprint], *, log_start: int) -> list[BatchFingerprint]:
@@ -88,9 +90,13 @@ def _kept(anchors: Iterable[BatchFingerprint], *, log_start: int) -> list[BatchF
 
 
 def compare_anchors(
-    anchors: Iterable[BatchFingerprint], found: Iterable[BatchFingerprint]
+    anchors: Iterable[BatchFingerprint], found: Sequence[BatchFingerprint], *, compacts: bool = False
 ) -> tuple[RewrittenBatch, ...]:
-    """Each anchor must be found with the same bounds and checksum. Another leader epoch alone is the same batch."""
+    """Each anchor must be found with the same bounds and checksum. Another leader epoch alone is the same batch.
+
+    Where the topic compacts, its cleaner takes batches, or leaves them with fewer records under the leader epoch that
+    they had: there only what a later leader wrote in an anchor's place is another batch. Source: KIP-58, KIP-101.
+    """
     now = {one.kafka_offset_start: one for one in found}
     return tuple(
         RewrittenBatch(
@@ -102,6 +108,15 @@ def compare_anchors(
         )
         for one in anchors
         if one.kafka_offset_start not in now or now[one.kafka_offset_start].content != one.content
+        if not compacts or one.crc32c is None or any(_took_its_place(other, one) for other in found)
+    )
+
+
+def _took_its_place(other: BatchFingerprint, one: BatchFingerprint) -> bool:
+    return (
+        other.leader_epoch > one.leader_epoch
+        and other.kafka_offset_start < one.kafka_offset_end
+        and one.kafka_offset_start < other.kafka_offset_end
     )
 
 

@@ -1,6 +1,6 @@
 """Ask the cluster, once and after the scan, what stands around a cut. Decides nothing: the classes do."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -30,7 +30,6 @@ from tallystick.kafka_cluster.state import (
     ClusterState,
     FirstSight,
     RewrittenBatch,
-    TopicSettings,
 )
 from tallystick.kafka_log.fetch import Fetch, FetchTogether, fetchers
 from tallystick.kafka_log.prefetch import fetch_ahead
@@ -66,9 +65,11 @@ def read_cluster(
     above = [part.topic_partition for part in after if part.lso < part.high_watermark]
     open_transactions, are_told = _read_told(admin, above)
     going_on = _going_on(cut, after)
-    kept, kept_on = _not_compacting(settings, after, going_on)
-    anchors, rewritten = follow_anchors(fetch, together, cut.n, kept, kept_on, earlier.anchors, scanned=scanned)
-    anchors = _with_cut_off(anchors, cut, kept)
+    compacting = frozenset(one.topic for one in settings if one.compacts)
+    anchors, rewritten = follow_anchors(
+        fetch, together, cut.n, after, going_on, earlier.anchors, scanned=scanned, compacting=compacting
+    )
+    anchors = _with_cut_off(anchors, cut, after)
     by_topic = {one.topic: one for one in settings}
     expiries = (read_unread_expiry(fetch, topic_slice, now, by_topic.get(now.topic)) for topic_slice, now in going_on)
     return ClusterState(
@@ -96,9 +97,8 @@ def read_below_baseline(
     for admin, topics in clusters:
         fetch, together = fetchers(admin, fetch_bytes=_FETCH_BYTES)
         after = read_topic_snapshot(admin, topics)
-        kept, kept_on = _not_compacting(read_topic_settings(admin, topics), after, _going_on(baseline, after))
-        anchors, _ = follow_anchors(fetch, together, baseline.n, kept, kept_on, (), scanned={})
-        found += _with_cut_off(_with_written_anew(anchors, baseline), baseline, kept)
+        anchors, _ = follow_anchors(fetch, together, baseline.n, after, _going_on(baseline, after), (), scanned={})
+        found += _with_cut_off(_with_written_anew(anchors, baseline), baseline, after)
     return tuple(found)
 
 
@@ -175,15 +175,6 @@ def _going_on(cut: Cut, after: Iterable[PartitionSnapshot]) -> _GoingOn:
     return [(read, now) for read, now in known if read is not None and discontinuity(cut, now) is None]
 
 
-def _not_compacting(
-    settings: Iterable[TopicSettings], after: Iterable[PartitionSnapshot], going_on: _GoingOn
-) -> tuple[Sequence[PartitionSnapshot], _GoingOn]:
-    """Partitions whose batches nobody writes anew in good order, and those of them whose log goes on."""
-    compacting = {one.topic for one in settings if one.compacts}
-    kept = [part for part in after if part.topic not in compacting]
-    return kept, [pair for pair in going_on if pair[1].topic not in compacting]
-
-
 def follow_anchors(
     fetch: Fetch,
     together: FetchTogether,
@@ -193,10 +184,11 @@ def follow_anchors(
     earlier: Sequence[BatchFingerprint],
     *,
     scanned: LastBatches,
+    compacting: Collection[str] = (),
 ) -> tuple[tuple[BatchFingerprint, ...], tuple[RewrittenBatch, ...]]:
     """Anchors to keep, and what is not as it was read. Where a log does not go on, its old anchors wait for it.
 
-    scanned: the last batches of each slice as they were judged, whatever the log shows by now.
+    scanned: the last batches of each slice as they were judged, whatever the log shows by now. compacting: topics.
 
     Where nothing is left to compare, by a first run or since what was kept has been told, what stands below the cut's
     end now is kept: a partition that is idle then may be cut back and grow again as well.
@@ -212,7 +204,8 @@ def follow_anchors(
     rewritten: list[RewrittenBatch] = []
     for _, now in going_on:
         before = known[now.topic_partition]
-        differs = find_rewritten(fetch_known, before, log_start=now.log_start)
+        compacts = now.topic in compacting
+        differs = find_rewritten(fetch_known, before, log_start=now.log_start, compacts=compacts)
         rewritten += differs
         new = [replace(one, read_by_cut=cut_n) for one in scanned.get(now.topic_partition, ())]
         known[now.topic_partition] = [*newest_anchors(() if differs else before, new)]

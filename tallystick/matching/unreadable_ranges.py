@@ -132,7 +132,23 @@ def loss_before_the_books(
         if then is not None:
             end = then.offsets.kafka_offset_end
             gone = gone or min(part.log_start, end) > min(then.snapshot.log_start, end)
-    if not gone or cut_n > windows:
-        return ()
+    return _before_the_books(baseline) if gone and cut_n <= windows else ()
+
+
+def cleaned_before_the_books(
+    baseline: Cut, compacting: Collection[str], *, cut_n: int, windows: int
+) -> tuple[Loss, ...]:
+    """Return the same loss where a topic compacts that held anything then: its cleaner leaves no sign below the books.
+
+    compacting: names of topics.
+    """
+    held = any(
+        part.snapshot.topic in compacting and part.snapshot.log_start < part.offsets.kafka_offset_end
+        for part in baseline.topic_slices
+    )
+    return _before_the_books(baseline) if held and cut_n <= windows else ()
+
+
+def _before_the_books(baseline: Cut) -> tuple[Loss, ...]:
     high_mark = baseline.ledger_slice.snapshot.high_mark
     return (Loss(cut_n=0, marked_at_utc=baseline.marked_at_utc, ledger_high_mark=high_mark),)

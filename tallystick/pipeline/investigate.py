@@ -53,7 +53,7 @@ from tallystick.matching.producer_acks import without_compacted
 from tallystick.matching.reversals import may_be_taken_back, possible_reversals, with_reversals, with_row_reversals
 from tallystick.matching.row_identity import RowNames, items_of_rows, standing_beside, with_ids_of_their_own
 from tallystick.matching.scan_result import SliceScan, topic_item_id
-from tallystick.matching.unreadable_ranges import LedgerStarts, OutOfSight, out_of_sight
+from tallystick.matching.unreadable_ranges import LedgerStarts, OutOfSight, cleaned_before_the_books, out_of_sight
 from tallystick.model.break_history import Repairs
 from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import Cut, PartitionSnapshot, is_recreated
@@ -269,7 +269,13 @@ def _first_look_ups(grouped: GroupedItems, new_copies_due_utc: datetime) -> Look
         scanned=scanned.scan.last_batches,
         rewritten=scanned.rewritten,
     )
-    return replace(look_ups, cluster_state=around, rows_beside=grouped.rows.beside)
+    look_ups = replace(look_ups, cluster_state=around, rows_beside=grouped.rows.beside)
+    if compacting := [topic for topic in contract.topics if around.compacts(topic)]:
+        lost = look_ups.lost_before_the_books or cleaned_before_the_books(
+            past.baseline, compacting, cut_n=cut.n, windows=contract.ledger.index_windows
+        )
+        look_ups = replace(look_ups, log_is_whole=False, lost_before_the_books=lost)
+    return look_ups
 
 
 def set_deadlines(located: LocatedItems) -> DatedItems:

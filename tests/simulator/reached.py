@@ -35,7 +35,6 @@ NOT_YET: Mapping[str, str] = {
     "break compensated_twice": "no zombie of an executor from before fencing is drawn",
     "doubt held_by_prepared_transaction": "no coordinator of two-phase commits on the topic's side yet",
     "doubt forged_repair": "nobody forges the header of a repair yet",
-    "doubt log_compacted": "no topic compacts yet",
     "doubt canary_missed": "a canary is missed only by a broken product",
     "doubt key_index_lost": "nobody deletes the index's files yet",
     "doubt ledger_ids_reused": "no backup of the ledger is put back yet",

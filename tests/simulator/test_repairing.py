@@ -269,8 +269,8 @@ def test_a_copy_too_many_is_taken_back_with_the_other_sign_and_its_key() -> None
     assert one[1] == other[1] == reversal[1] | {"amount_minor": item.amount_minor}
     assert reversal[1]["amount_minor"] == -item.amount_minor
     assert reversal[2][REVERSES_HEADER] == item.reverses.encode()
-    keys = {key for _, key, value, _ in doubled.records(TOPIC) if item.match_key.encode() in (value or b"")}
-    assert keys == {item.transaction_key.encode()}
+    keys = [key for _, key, value, _ in doubled.records(TOPIC) if item.match_key.encode() in (value or b"")]
+    assert (len(keys), len(set(keys))) == (3, 1)
     assert fates(doubled.start(plan)) == [("already_published", "")]
 
 

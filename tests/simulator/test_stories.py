@@ -1225,3 +1225,32 @@ def test_a_missing_row_stands_that_was_posted_into_a_cut_closed_unread_whatever_
         *(("cluster_down", 0, 0, 43), "window", ("close_cut", 5, 3), ("correct_by_hand", 4, 2)),
     )
     assert "missing_in_ledger" in outstanding(played)
+
+
+@pytest.mark.parametrize(
+    ("befalls", "told"),
+    [(("compact", "rewrite_tail"), True), (("rewrite_tail",), True), (("compact",), False)],
+    ids=["compacts", "does not compact", "only the cleaner wrote"],
+)
+def test_a_log_that_compacts_is_known_to_be_rewritten_by_its_leader_epochs(
+    befalls: tuple[str, ...], told: bool
+) -> None:
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="xmin", producer_mode="plain", partitions=1),
+        *("window", ("trade", 0), ("trade", 1), "window", *((name, 0, 0) for name in befalls), "window"),
+    )
+    assert ("log_rewritten" in {one for found in doubts(played, upto=3) for one in found}) is told
+
+
+@pytest.mark.parametrize(("step", "told"), [("compact", False), ("lead", True)])
+def test_a_late_row_is_no_phantom_whose_event_may_be_older_than_the_books_on_a_topic_that_compacts(
+    step: str, told: bool
+) -> None:
+    played = play(
+        Config(producer_mode="transactional"),
+        *(("pay", 0, 0), ("commit_first", 0), "window", step, ("phantom", 0), "window", ("wait", 3), "window"),
+    )
+    found = {
+        str(one.break_class) for row in played.world.store.of("books").verdicts.values() for one in row.result.breaks
+    }
+    assert ("phantom_in_ledger" in found) is told

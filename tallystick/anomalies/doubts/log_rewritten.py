@@ -4,7 +4,8 @@ Evidence: a batch's bounds and checksum, kept by the run that read it, are not w
 has a later leader epoch than its leader had when the cut was made. Nothing of such a slice is read. Or the log
 ended below what was read, goes on by now, and what came in its place has expired. Or it was cut back above that, where
 markers stood. Not to be mistaken for the same batch under a later leader epoch (sent again after a clean move), for one
-that expired, for a topic that was created again (R2), nor for a compacting topic, whose cleaner writes batches anew.
+that expired, for a topic that was created again (R2), nor for what a compacting topic's cleaner took, or wrote anew
+under its old leader epoch.
 """
 
 from collections.abc import Iterator

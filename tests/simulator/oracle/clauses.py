@@ -16,7 +16,7 @@ from tests.simulator.oracle.effects_in_ledger import effects_in_ledger
 from tests.simulator.oracle.facts import KeyFacts, Wrong, came, facts_of, wrongs_of
 from tests.simulator.oracle.given_up import effects_given_up
 from tests.simulator.oracle.reports import told, why_not_so
-from tests.simulator.oracle.unread import rows_in_closed_cuts, unread_events
+from tests.simulator.oracle.unread import TAKEN, rows_in_closed_cuts, unread_events
 from tests.simulator.oracle.what_else import (
     about_taken_back,
     came_late_and_unseen,
@@ -37,6 +37,7 @@ from tests.simulator.world.world import World
 SEEN_IN_PART = frozenset(
     {
         Doubt.CUT_CLOSED,
+        Doubt.LOG_COMPACTED,
         Doubt.LOG_EXPIRED,
         Doubt.LOG_TRUNCATED,
         Doubt.LOG_REWRITTEN,
@@ -49,7 +50,14 @@ SEEN_IN_PART = frozenset(
 """Doubts in which a run says in words that it may not have seen something."""
 
 LOST_UNREAD = frozenset(
-    {Doubt.CUT_CLOSED, Doubt.LOG_EXPIRED, Doubt.LOG_TRUNCATED, Doubt.TOPIC_RECREATED, Doubt.LOG_REWRITTEN}
+    {
+        Doubt.CUT_CLOSED,
+        Doubt.LOG_COMPACTED,
+        Doubt.LOG_EXPIRED,
+        Doubt.LOG_TRUNCATED,
+        Doubt.TOPIC_RECREATED,
+        Doubt.LOG_REWRITTEN,
+    }
 )
 """Doubts after which an absence is not decidable: a partner may have stood where nobody has read."""
 
@@ -226,7 +234,7 @@ class Oracle:
     def _given_up(self, name: str, facts: KeyFacts) -> str:
         """Did a run say of some copies, this key's perhaps, that their partners may have expired unread?"""
         lost = any(one in LOST_UNREAD for _, one in self.doubted.get(name, ()))
-        lost |= any(what == "retained" for _, what, *_ in self.world.truth.losses)
+        lost |= any(what in TAKEN for _, what, *_ in self.world.truth.losses)
         said = any(
             one is Doubt.PARTNER_NOT_SETTLED and when >= facts.last_change for when, one in self.doubted.get(name, ())
         )
@@ -295,6 +303,7 @@ class Oracle:
             (wrong.absence or self._events_before_the_books(facts))
             and (
                 self.world.truth.gone_unread
+                or self._topics_compact()
                 or self._rows_older_than_the_books_came_again(doubts)
                 or self._inputs_are_gone(contract_inputs=self.world.contract.input_topics)
             )
@@ -329,6 +338,10 @@ class Oracle:
             for when, one in doubts
         )
 
+    def _topics_compact(self) -> bool:
+        """May a cleaner have taken what stood before the books began? It leaves no sign there."""
+        return not self.world.admin.compacted_topics.isdisjoint(self.world.contract.topics)
+
     def _inputs_are_gone(self, *, contract_inputs: Iterable[str]) -> bool:
         """Has retention ever taken inputs? No index has those of before the books."""
         return any(log.log_start > 0 for log in self.world.broker.logs_of(contract_inputs))
@@ -337,7 +350,7 @@ class Oracle:
         """Was a row told as written anew, where a row may be older than what its topic still has?"""
         began = self.world.truth.baseline_at
         older = began is not None and any(row.visible_at <= began for row in self.world.truth.rows.values())
-        older |= any(what == "retained" for _, what, *_ in self.world.truth.losses)
+        older |= any(what in TAKEN for _, what, *_ in self.world.truth.losses)
         return older and any(one is Doubt.LEDGER_REWRITTEN for _, one in doubts)
 
     def _one_unread(self, facts: KeyFacts, doubts: Iterable[tuple[datetime, Doubt]]) -> bool:

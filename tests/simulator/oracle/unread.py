@@ -10,6 +10,9 @@ from tests.simulator.world.folder import Folder
 from tests.simulator.world.truth import EventFact, RowFact
 from tests.simulator.world.world import World
 
+TAKEN = ("retained", "compacted")
+"""Losses of what nobody cut away: it stood there until then."""
+
 
 def unread_events(world: World, name: str, events: Iterable[EventFact]) -> list[EventFact]:
     """Those that lie in no slice of a stored cut, as far as it could read, and was read at all; or that came to lie
@@ -38,6 +41,9 @@ def rows_in_closed_cuts(world: World, name: str, rows: Iterable[RowFact]) -> lis
     return [row for row in rows if any(one.position_start <= (by(row) or 0) < one.position_end for one in closed)]
 
 
+_TAKEN_IN_WORDS = {Doubt.LOG_EXPIRED, Doubt.LOG_COMPACTED}
+
+
 def _has_read(world: World, cut: Cut, row: VerdictRow, event: EventFact) -> bool:
     """A cut is stored as it was made: what expires before it is read, or is cut away from its end, its run says."""
     part = cut.slice_of(event.place)
@@ -48,17 +54,22 @@ def _has_read(world: World, cut: Cut, row: VerdictRow, event: EventFact) -> bool
         and event.written_at <= row.recorded_at
         and not (event.first_visible_at and event.first_visible_at > row.recorded_at)  # it was aborted then
         and event.leader_epoch <= part.snapshot.leader_epoch  # later ones stand where the cut's own had stood
-        and not (Doubt.LOG_EXPIRED in row.doubts and was_taken(world, event, before=row.recorded_at))
+        and not (row.doubts & _TAKEN_IN_WORDS and was_taken(world, event, before=row.recorded_at))
         and not (row.doubts & {Doubt.LOG_TRUNCATED, Doubt.LOG_REWRITTEN} and _was_left_out(row, event))
     )
 
 
 def was_taken(world: World, event: EventFact, *, before: datetime) -> bool:
-    """Had retention taken it by then?"""
+    """Had retention or compaction taken it by then?"""
     return any(
-        what == "retained" and place == event.place and event.offset < up_to and at <= before
+        place == event.place and at <= before and takes(what, event.offset, up_to)
         for at, what, place, up_to in world.truth.losses
     )
+
+
+def takes(what: str, offset: int, up_to: int) -> bool:
+    """Does a loss of that kind, up to or at an offset, take this one from the log for good?"""
+    return (what == "retained" and offset < up_to) or (what == "compacted" and offset == up_to)
 
 
 def _was_left_out(row: VerdictRow, event: EventFact) -> bool:

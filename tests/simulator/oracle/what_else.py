@@ -7,7 +7,7 @@ from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut
 from tallystick.model.findings import Break, DoubtFound
 from tallystick.model.offsets import TopicPartition
-from tests.simulator.oracle.unread import was_taken
+from tests.simulator.oracle.unread import takes, was_taken
 from tests.simulator.world.truth import EventFact, Truth
 from tests.simulator.world.world import World
 
@@ -77,7 +77,7 @@ def _cut_back_and_taken_unseen(world: World, name: str, event: EventFact) -> Ite
         if what != "truncated" or place != event.place or above > event.offset:
             continue
         for taken_at, then, taken_place, below in losses:
-            if then == "retained" and taken_place == place and event.offset < below and cut_back_at <= taken_at:
+            if taken_place == place and takes(then, event.offset, below) and cut_back_at <= taken_at:
                 looked = (one for one in cuts if _made_behind(one, cut_back_at, place, above))
                 if not any(one.now_utc < taken_at for one in looked):
                     yield cut_back_at, taken_at

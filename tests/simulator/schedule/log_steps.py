@@ -63,6 +63,16 @@ def retain_all(services: Services, a: int, b: int) -> None:
         retain(services, n, 3)
 
 
+def compact(services: Services, a: int, b: int) -> None:
+    """The topics' owner lets them compact, and the cleaner has been there."""
+    world = services.world
+    world.admin.compacted_topics |= set(world.contract.topics)
+    for log in world.broker.logs_of(world.contract.topics):
+        if gone := log.compact():
+            world.tell(f"compaction takes {log.place} at {', '.join(map(str, gone))}")
+            world.truth.compacted(log, gone, world.clock.now)
+
+
 def truncate(services: Services, a: int, b: int) -> None:
     """An unclean election: the last batches are gone."""
     log = _log(services, a)
@@ -175,6 +185,7 @@ LOG_STEPS: dict[str, Step] = {
         come_back,
         retain,
         retain_all,
+        compact,
         truncate,
         rewrite_tail,
         recreate,

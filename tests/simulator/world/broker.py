@@ -5,6 +5,7 @@ The facts that rules about a log rest on, and that a simpler model would hide:
 - the LSO waits for the marker to be replicated, not only to be written;
 - below the high watermark only; what a leader has and too few replicas, no consumer sees;
 - what retention takes goes as whole batches, and the log's start may be inside one;
+- what compaction takes goes from anywhere below the LSO, and leaves a hole;
 - a producer that comes back ends its predecessor's transaction, under a later epoch;
 - clients of transaction.version 2 raise their epoch with each transaction, others never.
 """
@@ -25,10 +26,13 @@ NO_PRODUCER = -1
 
 
 class Batch(NamedTuple):
-    """One batch as the log holds it. first, next: half-open offsets. read: what the product's reader makes of it."""
+    """One batch as the log holds it. first, next: half-open offsets. keys: of its records. read: what the product's
+    reader makes of it.
+    """
 
     first: int
     next: int
+    keys: tuple[bytes | None, ...]
     producer_id: int
     marker: Marker | None
     raw: bytes
@@ -109,7 +113,7 @@ class PartitionLog:
             sequence=sequence,
             transactional=transactional,
         )
-        self._keep(first, producer_id, None, raw, some[-1].timestamp_ms)
+        self._keep(first, producer_id, None, raw, some[-1].timestamp_ms, keys=tuple(one.key for one in some))
         return first
 
     def end_transaction(self, producer_id: int, marker: Marker, *, epoch: int, timestamp_ms: int) -> int:
@@ -129,9 +133,18 @@ class PartitionLog:
             self.ended.append(Ended(producer_id, first, at, marker))
         return at
 
-    def _keep(self, first: int, producer_id: int, marker: Marker | None, raw: bytes, timestamp_ms: int) -> None:
+    def _keep(
+        self,
+        first: int,
+        producer_id: int,
+        marker: Marker | None,
+        raw: bytes,
+        timestamp_ms: int,
+        *,
+        keys: tuple[bytes | None, ...] = (),
+    ) -> None:
         (read,) = batch_header.read_batches(raw)
-        self.batches.append(Batch(first, self.end, producer_id, marker, raw, timestamp_ms, read))
+        self.batches.append(Batch(first, self.end, keys, producer_id, marker, raw, timestamp_ms, read))
 
     def fetch(self, offset: int, read_committed: bool, *, one_batch: bool = False) -> FetchedLog:
         """Answer as a broker: whole batches from the one that holds the offset on, and the aborted list for them."""
@@ -162,6 +175,20 @@ class PartitionLog:
         self.log_start = max(self.log_start, min(offset, self.high_watermark))
         del self.batches[: bisect_right(self.batches, self.log_start, key=_next_of)]
         self.ended = [one for one in self.ended if one.marker_offset >= self.log_start]
+
+    def compact(self) -> list[int]:
+        """The cleaner, below the LSO: batches go that were aborted, or of whose records each has a later one of its
+        key. The newest batch stays, as the active segment does. Returns the offsets that are gone.
+
+        Source: KIP-58, KIP-98.
+        """
+        clean = [one for one in self.batches[:-1] if one.marker is None and one.next <= self.lso]
+        read = [one for one in clean if self.outcome_of(one.first) != "aborted"]
+        newest = {key: one.first for one in read for key in one.keys}
+        stay = {one.first for one in read if any(newest[key] == one.first for key in one.keys)}
+        gone = [one for one in clean if one.first not in stay]
+        self.batches = [one for one in self.batches if one not in gone]
+        return [offset for one in gone for offset in range(one.first, one.next)]
 
     def truncate_to(self, offset: int) -> None:
         """An unclean election: the new leader has no more than that, in whole batches."""

@@ -3,13 +3,13 @@
 Kept by the world's own steps. Nothing here is computed by the product, nor read from what it stored.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
 from tallystick.model.offsets import OffsetRange, TopicPartition
-from tests.simulator.world.broker import Broker
+from tests.simulator.world.broker import Broker, PartitionLog
 from tests.simulator.world.database import Database, Row
 
 VISIBLE = ("committed", "plain")
@@ -31,8 +31,9 @@ class EventFact:
     """One record. outcome: open, committed, aborted, plain; or lost, where the log was cut back below it.
 
     by: who wrote it: service, repair, hand. reverses: item id of the copy that it takes back; negated: it takes one.
-    taken_back: another event has taken it back. reopened: its marker was cut away once. visible_at: since when a
-    reader may see it; first_visible_at: when one could first, before its marker was cut away. readable: is it an event?
+    taken_back: another event has taken it back. compacted: the log's cleaner has taken it. reopened: its marker was cut
+    away once. visible_at: since when a reader may see it; first_visible_at: when one could first, before its marker was
+    cut away. readable: is it an event?
     """
 
     money: Money
@@ -53,6 +54,7 @@ class EventFact:
     action_id: str = ""
     reverses: str = ""
     taken_back: bool = False
+    compacted: bool = False
     origin: str = field(init=False)
     """What a carrier knows it by."""
 
@@ -114,10 +116,10 @@ class Truth:
     reversals: list[RowFact] = field(default_factory=list)
     """Rows that take others back, of any time."""
     losses: list[tuple[datetime, str, TopicPartition | None, int]] = field(default_factory=list)
-    """When, what kind of thing, where, up to or from which offset: retained, truncated, recreated, restored."""
+    """When, what kind of thing, where, up to, from or at which offset: retained, truncated, recreated, compacted."""
     baseline_at: datetime | None = None
     gone_unread: bool = False
-    """Has retention taken, since the books began, what stood on the log then, be it a marker?"""
+    """Has retention or compaction taken, since the books began, what stood on the log then, be it a marker?"""
     _stood: dict[TopicPartition, OffsetRange] = field(default_factory=dict)
     """What stood on the log when the books began."""
     _events_of: dict[str, list[EventFact]] = field(default_factory=dict)
@@ -144,9 +146,19 @@ class Truth:
             for place, stood in self._stood.items()
         )
 
+    def compacted(self, log: PartitionLog, offsets: Collection[int], now: datetime) -> None:
+        """The log's cleaner has taken these."""
+        gone = set(offsets)
+        self.losses += [(now, "compacted", log.place, offset) for offset in offsets]
+        if (stood := self._stood.get(log.place)) is not None:
+            self.gone_unread |= any(stood.kafka_offset_start <= offset < stood.kafka_offset_end for offset in gone)
+        for fact in self.events:
+            fact.compacted |= fact.place == log.place and fact.topic_id == log.topic_id and fact.offset in gone
+
     def stands_on_log(self, fact: EventFact, broker: Broker) -> bool:
         log = broker.partitions.get(fact.place)
-        return log is not None and log.topic_id == fact.topic_id and log.log_start <= fact.offset < log.end
+        on_it = log is not None and log.topic_id == fact.topic_id and log.log_start <= fact.offset < log.end
+        return on_it and not fact.compacted
 
     def event_written(self, fact: EventFact) -> None:
         self.events.append(fact)
@@ -191,7 +203,7 @@ class Truth:
         """Markers were cut away: what they had ended is open again."""
         log = broker.partitions[place]
         for fact in self.events:
-            if fact.place == place and fact.topic_id == log.topic_id and log.log_start <= fact.offset < log.end:
+            if fact.place == place and self.stands_on_log(fact, broker):
                 now = log.outcome_of(fact.offset)
                 if now == "open" and fact.outcome not in ("open", "lost"):  # another record may stand where it stood
                     fact.outcome, fact.visible_at, fact.reopened = "open", None, True

@@ -69,6 +69,18 @@ def test_a_tail_that_grew_again_with_other_bounds_is_noticed() -> None:
     assert rewritten(merged)[1].now == "no batch begins here"
 
 
+def test_of_a_topic_that_compacts_only_what_a_later_leader_wrote_in_its_place_is_another_batch() -> None:
+    def compacted(log: SyntheticLog) -> list[int]:
+        found = find_rewritten(log.fetch, KNOWN, log_start=log.log_start, compacts=True)
+        return [one.kafka_offset for one in found]
+
+    assert compacted(log_of(b"a", b"x")) == []  # a batch with other records, and one that is gone
+    assert compacted(log_of(b"a", b"x", leader_epoch=9)) == [2]
+    assert compacted(log_of(b"a", b"b", b"c", leader_epoch=9)) == []
+    gone = replace(KNOWN[-1], crc32c=None)
+    assert len(find_rewritten(READ.fetch, [gone], log_start=0, compacts=True)) == 1
+
+
 def test_the_same_batches_under_a_later_leader_epoch_are_the_same() -> None:
     assert rewritten(log_of(b"a", b"b", b"c", leader_epoch=9)) == ()
 

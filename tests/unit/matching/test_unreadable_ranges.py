@@ -9,6 +9,7 @@ from tallystick.matching.unreadable_ranges import (
     LedgerStarts,
     Loss,
     OutOfSight,
+    cleaned_before_the_books,
     loss_before_the_books,
     out_of_sight,
 )
@@ -112,3 +113,20 @@ def test_what_stood_before_the_baseline_was_read_by_nobody(log_start: int, cut_n
     assert bool(found) is is_lost
     assert all(one.ledger_high_mark == ledger_at(100).high_mark for one in found)
     assert all((one.cut_n, one.marked_at_utc) == (0, baseline.marked_at_utc) for one in found)
+
+
+@pytest.mark.parametrize(
+    ("end", "compacting", "cut_n", "is_lost"),
+    [
+        pytest.param(10, {"billing.payouts"}, 3, True, id="something stood there, and its cleaner leaves no sign"),
+        pytest.param(10, {"billing.payouts"}, 4, False, id="so many windows later"),
+        pytest.param(0, {"billing.payouts"}, 1, False, id="nothing stood there"),
+        pytest.param(10, {"billing.fees"}, 1, False, id="another topic compacts"),
+    ],
+)
+def test_of_a_topic_that_compacts_nobody_knows_what_stood_before_the_baseline(
+    end: int, compacting: set[str], cut_n: int, is_lost: bool
+) -> None:
+    baseline = cut_of(slice_of(end, end), n=0, ledger_slice=ledger_slice_of(100, 100))
+    found = cleaned_before_the_books(baseline, compacting, cut_n=cut_n, windows=3)
+    assert [(one.cut_n, one.ledger_high_mark) for one in found] == [(0, ledger_at(100).high_mark)] * is_lost
