@@ -77,6 +77,16 @@ UNSEEN = "expired before a run looked there"
             UNSEEN,
             id="cut back behind what the baseline keeps",
         ),
+        pytest.param(
+            Config(direction="topic_to_topic", slice_by="topic", carrier_mode="at_most"),
+            (
+                *(("trade", 5, 1), "window", ("both_again", 0, 7), ("both_again", 4, 7), ("truncate", 3, 7, 37)),
+                *("window", ("both_again", 5, 3), ("carry", 0, 7), ("carry_out_of_turn", 4, 1), ("trade", 3, 2, 22)),
+                *("window", ("wait", 2, 11, 12), "window"),
+            ),
+            "its input stands where others had been read",
+            id="an input in the place of another",
+        ),
     ],
 )
 def test_what_is_known_is_violated_still_and_told_from_any_other(

@@ -24,6 +24,7 @@ from tests.simulator.oracle.what_else import (
     came_where_others_stood,
     came_where_others_stood_and_expired,
     gave_way_to_what_expired,
+    its_input_stands_where_others_stood,
     its_leg_came_late_and_unseen,
     its_reversal_was_touched,
     moved_ahead_of_runs,
@@ -405,6 +406,8 @@ class Oracle:
         if found.break_class.startswith("duplicate"):
             if self.world.config.slice_by == "xmin" and its_reversal_was_touched(truth, found):
                 return "; what takes it back was touched, and no other row of it stands"
+            if its_input_stands_where_others_stood(self.world, found):
+                return "; its input stands where others had been read"
             return about_taken_back(truth, name, found)
         if found.break_class != "torn_transaction":
             return ""

@@ -8,6 +8,7 @@ from tallystick.model.cut import Cut
 from tallystick.model.findings import Break, DoubtFound
 from tallystick.model.offsets import TopicPartition
 from tests.simulator.oracle.unread import takes, was_taken
+from tests.simulator.world.input_log import InputLog
 from tests.simulator.world.truth import EventFact, Truth
 from tests.simulator.world.world import World
 
@@ -51,6 +52,18 @@ def came_where_others_stood(truth: Truth, events: Iterable[EventFact]) -> bool:
         what == "truncated" and place == one.place and up_to <= one.offset and at <= one.written_at
         for one in events
         for at, what, place, up_to in truth.losses
+    )
+
+
+def its_input_stands_where_others_stood(world: World, found: Break) -> bool:
+    """Of topic to topic: did an input of the key come to stand where an unclean election had cut the inputs back?"""
+    if not isinstance(world.database, InputLog):
+        return False
+    inputs = [(world.database.place_of(row.row_id), row.visible_at) for row in world.truth.rows_of(found.match_key)]
+    return any(
+        what == "truncated" and at <= visible_at and cut_back == place and up_to <= offset
+        for (place, offset), visible_at in inputs
+        for at, what, cut_back, up_to in world.truth.losses
     )
 
 
