@@ -49,12 +49,20 @@ class LedgerStarts:
 
     rows_move: does an UPDATE give a row another position? One between a cut and its scan takes it to the slice behind.
     left_from: where a ledger is files, by cut: where rows that it saw and left to the next may have been written first.
+    older_below: rows below that position may be older than the books, and their events had expired before these began.
     """
 
     position_start: Mapping[int, int] = field(default_factory=dict)
     rows_move: bool = False
     rows_may_be_older: frozenset[int] = frozenset()
     left_from: Mapping[int, int] = field(default_factory=dict)
+    older_below: int = 0
+
+    def holds_older(self, n: int) -> bool:
+        """Return whether the cut's slice has rows that were written before the books began: the baseline's horizon
+        was held below them.
+        """
+        return n in self.position_start and self.position_start[n] < self.older_below
 
     def first_write_of(self, n: int) -> int:
         """Return a position that no row of the cut's slice was first written below, unless it is an older one."""
@@ -99,7 +107,7 @@ def _event_may_be_lost(direction: Direction, n: int, losses: Iterable[Loss], sta
     if direction is Direction.TOPIC_TO_TOPIC:
         return _is_lost_beside(n, losses)
     begins = starts.first_write_of(n)
-    return any(loss.cut_n >= n or loss.ledger_high_mark > begins for loss in losses)
+    return starts.holds_older(n) or any(loss.cut_n >= n or loss.ledger_high_mark > begins for loss in losses)
 
 
 def _is_lost_beside(n: int, losses: Iterable[Loss]) -> bool:
@@ -117,6 +125,14 @@ def _leg_may_be_lost(n: int, losses: Iterable[Loss], *, within: int | None) -> b
     if _is_lost_beside(n, losses):
         return True
     return within is not None and any(loss.cut_n > 0 and n - within <= loss.cut_n for loss in losses)
+
+
+def older_rows_below(baseline: Cut) -> int:
+    """Return a position that every row from before the baseline is below, where its topics had lost anything by then:
+    rows that its horizon left to the next cut may have had their events. 0 where the log was whole.
+    """
+    lost = any(part.snapshot.log_start > 0 for part in baseline.topic_slices)
+    return baseline.ledger_slice.snapshot.high_mark if lost else 0
 
 
 def loss_before_the_books(

@@ -53,7 +53,13 @@ from tallystick.matching.producer_acks import without_compacted
 from tallystick.matching.reversals import may_be_taken_back, possible_reversals, with_reversals, with_row_reversals
 from tallystick.matching.row_identity import RowNames, items_of_rows, standing_beside, with_ids_of_their_own
 from tallystick.matching.scan_result import SliceScan, topic_item_id
-from tallystick.matching.unreadable_ranges import LedgerStarts, OutOfSight, cleaned_before_the_books, out_of_sight
+from tallystick.matching.unreadable_ranges import (
+    LedgerStarts,
+    OutOfSight,
+    cleaned_before_the_books,
+    older_rows_below,
+    out_of_sight,
+)
 from tallystick.model.break_history import Repairs
 from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import Cut, PartitionSnapshot, is_recreated
@@ -466,6 +472,7 @@ def _out_of_sight(contract: Contract, cut: Cut, past: RunHistory, look_ups: Look
             rows_move=contract.ledger.by_xmin or contract.ledger.by_innodb,
             rows_may_be_older=older,
             left_from={**starts.left_from, **({past.previous.n: left_from} if left_from is not None else {})},
+            older_below=older_rows_below(past.baseline),
         ),
         log_is_whole=look_ups.log_is_whole,
         legs_lost_within=look_ups.legs_lost_within,

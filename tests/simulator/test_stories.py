@@ -1254,3 +1254,33 @@ def test_a_late_row_is_no_phantom_whose_event_may_be_older_than_the_books_on_a_t
         str(one.break_class) for row in played.world.store.of("books").verdicts.values() for one in row.result.breaks
     }
     assert ("phantom_in_ledger" in found) is told
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "told"),
+    [
+        ((("pay", 4, 2), ("trade", 5, 11), ("retain_all", 1, 2)), (), []),
+        ((("trade", 5, 11), ("retain_all", 1, 2)), (("half_trade", 4, 2),), ["missing_in_topic_never_produced"]),
+    ],
+    ids=["older than the books", "written since"],
+)
+def test_nothing_is_paid_again_whose_row_a_held_horizon_left_behind_the_baseline_and_whose_event_had_expired_by_then(
+    before: tuple[object, ...], behind: tuple[object, ...], told: list[str]
+) -> None:
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="written_xid", producer_mode="plain", carrier_mode="at_least"),
+        *(*before, "window", *behind, ("commit_first", 1, 0), "window", "window", ("plan_and_act", 2, 0)),
+    )
+    runs = list(played.world.store.of("books").verdicts.values())[:3]
+    assert [str(one.break_class) for row in runs for one in row.result.breaks] == told
+    assert any("a plan is drawn" in said for said in played.world.told) is bool(told)
+
+
+def test_a_row_that_corrects_an_event_of_before_the_books_has_none_of_its_own() -> None:
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="xmin", carrier_mode="at_least", contracts=2),
+        *(("trade", 3, 6), ("phantom", 5, 7, 26), "window", "window", ("trade", 1, 4), ("first_again", 3, 7)),
+        *(("redeliver", 5, 8), "window", ("correct_by_hand", 5, 8), "window", ("retain_all", 5, 8), "window"),
+    )
+    told = [str(one.break_class) for one in played.world.store.of("audit").verdicts[4].result.breaks]
+    assert told == ["missing_in_topic_never_produced"]

@@ -86,6 +86,8 @@ def why_not_so(found: Break, truth: Truth, config: Config, *, run_began: datetim
             return None
         if name.startswith("duplicate_in_ledger") and _is_gone_beside_its_reversal(found, truth):
             return None
+        if name.startswith("missing_in_topic") and _came_ahead_of_the_books(after, truth):
+            return None
         if name == "missing_in_ledger" and _is_gone_beside_an_idle_reversal(found, truth):
             return None
         if name == "missing_in_ledger" and _lost_its_marker_unfollowed(found, truth, run_began):
@@ -120,6 +122,17 @@ def _is_gone_beside_an_idle_reversal(found: Break, truth: Truth) -> bool:
     """
     rows = truth.rows_of(found.match_key)
     return any(one.by == "idle reversal" and one.stands for one in rows) and any(not one.stands for one in rows)
+
+
+def _came_ahead_of_the_books(facts: KeyFacts, truth: Truth) -> bool:
+    """Is every event of the key older than the books, and every row since? An event comes behind its row, so these have
+    had none.
+    """
+    began = truth.baseline_at
+    events = [one.visible_at for one in facts.events if one.visible_at]
+    return began is not None and max(events, default=began) <= began < min(
+        (row.visible_at for row in (*facts.rows, *facts.gone)), default=began
+    )
 
 
 def _lost_its_marker_unfollowed(found: Break, truth: Truth, run_began: datetime) -> bool:

@@ -11,6 +11,7 @@ from tallystick.matching.unreadable_ranges import (
     OutOfSight,
     cleaned_before_the_books,
     loss_before_the_books,
+    older_rows_below,
     out_of_sight,
 )
 from tallystick.model.direction import Direction
@@ -130,3 +131,28 @@ def test_of_a_topic_that_compacts_nobody_knows_what_stood_before_the_baseline(
     baseline = cut_of(slice_of(end, end), n=0, ledger_slice=ledger_slice_of(100, 100))
     found = cleaned_before_the_books(baseline, compacting, cut_n=cut_n, windows=3)
     assert [(one.cut_n, one.ledger_high_mark) for one in found] == [(0, ledger_at(100).high_mark)] * is_lost
+
+
+@pytest.mark.parametrize(
+    ("start", "older_below", "is_lost"),
+    [
+        pytest.param(99, 100, True, id="the baseline's horizon was held below rows that stood by then"),
+        pytest.param(100, 100, False, id="every row of the slice is younger than the books"),
+        pytest.param(99, 0, False, id="the log was whole when the books began"),
+    ],
+)
+def test_a_row_that_the_baseline_left_to_the_next_cut_may_have_had_its_event(
+    start: int, older_below: int, is_lost: bool
+) -> None:
+    starts = LedgerStarts(position_start={3: start}, older_below=older_below)
+    for direction, expected in ((L2T, is_lost), (T2L, False)):
+        found = out_of_sight(direction, {3, 4}, (), starts, log_is_whole=False, legs_lost_within=1)
+        assert found.events_lost == ({3} if expected else set())
+
+
+@pytest.mark.parametrize(("log_start", "below"), [(0, 0), (1, ledger_at(100).high_mark)])
+def test_what_the_books_do_not_know_of_ends_where_the_baselines_ledger_had_come_to(log_start: int, below: int) -> None:
+    part = slice_of(10, 10)
+    part = replace(part, snapshot=replace(part.snapshot, log_start=log_start))
+    baseline = cut_of(part, n=0, ledger_slice=ledger_slice_of(100, 100))
+    assert older_rows_below(baseline) == below
