@@ -571,6 +571,7 @@ def judge_absence(case: MatchGroup, copy: Entry, absent: MatchStatus, deadlines:
     there = other_side(copy.side)
     places, due = case.places(there), deadlines.due(copy)
     settled_until, other = deadlines.settled_until(there), None
+    could_stand = there is ItemSide.TOPIC and RecordLocation.LOST not in places
     is_held_back = settled_until is None or settled_until < due  # what may have expired may be there still, unread
     if places & BEYOND_THE_CUT:
         fate, code = _beyond_the_cut(copy, there, deadlines)
@@ -594,9 +595,9 @@ def judge_absence(case: MatchGroup, copy: Entry, absent: MatchStatus, deadlines:
         fate, code = MatchStatus.UNEQUAL, ReasonCode.FIELDS_DIFFER  # at an offset that was read as another record
     elif there is ItemSide.TOPIC and is_held_back and places <= {RecordLocation.ABORTED}:
         fate, code = MatchStatus.UNSETTLED, ReasonCode.SIDE_HELD_BACK
-    elif there is ItemSide.TOPIC and RecordLocation.LOST not in places and _event_may_have_expired(copy, deadlines):
+    elif could_stand and _event_may_have_expired(case, copy, deadlines):
         fate, code = MatchStatus.PARTNER_EXPIRED, ReasonCode.OFFSETS_EXPIRED
-    elif there is ItemSide.TOPIC and RecordLocation.LOST not in places and _may_be_older(copy, deadlines):
+    elif could_stand and _may_be_older(copy, deadlines):
         fate, code = MatchStatus.PARTNER_EXPIRED, ReasonCode.MAY_BE_OLDER
     elif there is ItemSide.LEDGER and deadlines.inputs_out_of_sight:
         fate, code = MatchStatus.PARTNER_EXPIRED, ReasonCode.INPUT_OUT_OF_SIGHT
@@ -614,8 +615,17 @@ def judge_absence(case: MatchGroup, copy: Entry, absent: MatchStatus, deadlines:
     return UnmatchedItem(copy=copy, fate=fate, reason=reason, partner=other, lookup_hits=case.lookup_hits)
 
 
-def _event_may_have_expired(row: Entry, deadlines: Deadlines) -> bool:
-    return deadlines.topic_lost_offsets or deadlines.first_seen_by(row.carried) in deadlines.out_of_sight.events_lost
+def _event_may_have_expired(case: MatchGroup, row: Entry, deadlines: Deadlines) -> bool:
+    unseen, first_seen = deadlines.out_of_sight, deadlines.first_seen_by(row.carried)
+    if deadlines.topic_lost_offsets or first_seen in unseen.events_lost:
+        return True
+    return first_seen in unseen.have_older_rows and not _is_younger_than_the_books(case, row, unseen.older_below)
+
+
+def _is_younger_than_the_books(case: MatchGroup, row: Entry, older_below: int) -> bool:
+    """Return whether a look-up shows the row at a position that was given out once the books had begun."""
+    positions = (seen.detail.get("transaction_id") for seen in case.lookup_hits if seen.item_id == row.item_id)
+    return older_below > 0 and any(position is not None and position >= older_below for position in positions)
 
 
 def _may_be_older(row: Entry, deadlines: Deadlines) -> bool:

@@ -32,11 +32,15 @@ class OutOfSight:
 
     events_lost: an event of their rows may have expired unread. legs_lost: a leg of their transactions may have.
     rows_may_be_older: their rows may have been written anew, and have had their events before.
+    have_older_rows: rows of theirs below `older_below` were written before the books began, and their events may have
+    expired by then. older_below 0: of rows that an UPDATE gives another position, none is known to be younger.
     """
 
     events_lost: frozenset[int] = frozenset()
     legs_lost: frozenset[int] = frozenset()
     rows_may_be_older: frozenset[int] = frozenset()
+    have_older_rows: frozenset[int] = frozenset()
+    older_below: int = 0
 
 
 NOTHING = OutOfSight()
@@ -48,12 +52,14 @@ class LedgerStarts:
     may be older.
 
     rows_move: does an UPDATE give a row another position? One between a cut and its scan takes it to the slice behind.
+    rows_stay: does none, whatever it changes? Where nobody knows, neither is so.
     left_from: where a ledger is files, by cut: where rows that it saw and left to the next may have been written first.
     older_below: rows below that position may be older than the books, and their events had expired before these began.
     """
 
     position_start: Mapping[int, int] = field(default_factory=dict)
     rows_move: bool = False
+    rows_stay: bool = False
     rows_may_be_older: frozenset[int] = frozenset()
     left_from: Mapping[int, int] = field(default_factory=dict)
     older_below: int = 0
@@ -92,6 +98,10 @@ def out_of_sight(
         events_lost=frozenset(n for n in first_seen if _event_may_be_lost(direction, n, losses, starts)),
         legs_lost=frozenset(n for n in first_seen if _leg_may_be_lost(n, losses, within=legs_lost_within)),
         rows_may_be_older=frozenset() if log_is_whole else starts.rows_may_be_older & frozenset(first_seen),
+        have_older_rows=frozenset(n for n in first_seen if starts.holds_older(n))
+        if direction is Direction.LEDGER_TO_TOPIC
+        else frozenset(),
+        older_below=starts.older_below if starts.rows_stay else 0,
     )
 
 
@@ -107,7 +117,7 @@ def _event_may_be_lost(direction: Direction, n: int, losses: Iterable[Loss], sta
     if direction is Direction.TOPIC_TO_TOPIC:
         return _is_lost_beside(n, losses)
     begins = starts.first_write_of(n)
-    return starts.holds_older(n) or any(loss.cut_n >= n or loss.ledger_high_mark > begins for loss in losses)
+    return any(loss.cut_n >= n or loss.ledger_high_mark > begins for loss in losses)
 
 
 def _is_lost_beside(n: int, losses: Iterable[Loss]) -> bool:

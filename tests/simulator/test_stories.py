@@ -1261,8 +1261,13 @@ def test_a_late_row_is_no_phantom_whose_event_may_be_older_than_the_books_on_a_t
     [
         ((("pay", 4, 2), ("trade", 5, 11), ("retain_all", 1, 2)), (), []),
         ((("trade", 5, 11), ("retain_all", 1, 2)), (("half_trade", 4, 2),), ["missing_in_topic_never_produced"]),
+        (
+            (("pay", 4, 2), ("trade", 5, 11), ("retain_all", 1, 2)),
+            (("half_trade", 5, 2),),
+            ["missing_in_topic_never_produced"],
+        ),
     ],
-    ids=["older than the books", "written since"],
+    ids=["older than the books", "written since", "written since, in a cut that has older ones"],
 )
 def test_nothing_is_paid_again_whose_row_a_held_horizon_left_behind_the_baseline_and_whose_event_had_expired_by_then(
     before: tuple[object, ...], behind: tuple[object, ...], told: list[str]

@@ -446,6 +446,27 @@ def test_of_two_new_rows_only_one_is_the_row_of_a_paired_event_written_anew(
     assert fates(outcome) == {"ledger:8": MatchStatus.UNDECIDABLE, "ledger:9": second}
 
 
+@pytest.mark.parametrize(
+    ("position", "below", "fate"),
+    [
+        pytest.param(99, 100, MatchStatus.PARTNER_EXPIRED, id="older than the books"),
+        pytest.param(100, 100, MatchStatus.FOLLOWER_ABSENT, id="younger"),
+        pytest.param(100, 0, MatchStatus.PARTNER_EXPIRED, id="an UPDATE may have moved it"),
+        pytest.param(None, 100, MatchStatus.PARTNER_EXPIRED, id="nobody knows its position"),
+    ],
+)
+def test_a_row_that_the_baseline_left_behind_is_missing_only_if_it_is_younger_than_the_books(
+    position: int | None, below: int, fate: MatchStatus
+) -> None:
+    left = OutOfSight(have_older_rows=frozenset({1}), older_below=below)
+    own = replace(seen(LEDGER, RecordLocation.SLICE, 8), item_id=row(8).item_id)
+    hits = [] if position is None else [replace(own, detail={"transaction_id": position})]
+    for first_seen, expected in ((1, fate), (2, MatchStatus.FOLLOWER_ABSENT)):
+        deadlines = deadlines_of(cut_n=first_seen, out_of_sight=left)
+        outcome = pair_key(case_of(row(8), lookup_hits=hits), direction=L2T, deadlines=deadlines)
+        assert fates(outcome) == {"ledger:8": expected}
+
+
 def test_a_row_in_the_place_of_a_paired_one_is_compared_with_the_event_that_was_paired() -> None:
     def fate(amount_minor: int, *places: dict[str, object]) -> MatchStatus:
         events = [seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, at, **said) for at, said in enumerate(places)]

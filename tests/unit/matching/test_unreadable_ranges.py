@@ -145,9 +145,11 @@ def test_a_row_that_the_baseline_left_to_the_next_cut_may_have_had_its_event(
     start: int, older_below: int, is_lost: bool
 ) -> None:
     starts = LedgerStarts(position_start={3: start}, older_below=older_below)
+    plain: dict[str, Any] = {"log_is_whole": False, "legs_lost_within": 1}
     for direction, expected in ((L2T, is_lost), (T2L, False)):
-        found = out_of_sight(direction, {3, 4}, (), starts, log_is_whole=False, legs_lost_within=1)
-        assert found.events_lost == ({3} if expected else set())
+        found = out_of_sight(direction, {3, 4}, (), starts, **plain)
+        assert (found.have_older_rows, found.older_below) == ({3} if expected else set(), 0)
+    assert out_of_sight(L2T, {3}, (), replace(starts, rows_stay=True), **plain).older_below == older_below
 
 
 @pytest.mark.parametrize(("log_start", "below"), [(0, 0), (1, ledger_at(100).high_mark)])
