@@ -75,6 +75,7 @@ def test_a_step_between_two_questions_is_left_out() -> None:
         ((("host_clock", 0, 0),), "a host's clock that is off"),
         (("fall_behind",), "replicas that fall behind"),
         (("trade", "truncate"), "a log is cut back"),
+        (("compact",), "a topic that compacts"),
     ],
 )
 def test_what_befalls_a_log_by_itself_is_left_out_where_it_does(steps: tuple[object, ...], why: str) -> None:

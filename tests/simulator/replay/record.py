@@ -270,6 +270,8 @@ class RecordedPlay(Play):
             return "replicas that fall behind"
         if any(kind == "truncated" for _, kind, *_ in self.world.truth.losses):
             return "a log is cut back"
+        if self.world.admin.compacted_topics:
+            return "a topic that compacts"
         return None
 
 
