@@ -78,7 +78,7 @@ def groups(
     direction = "topic_to_ledger" if many == "events" else "ledger_to_topic"
     with new_books(direction=direction, match={"many_to_one": many}, ledger=section) as books:
         post = {"parquet": file, "iceberg": append}.get(kind) or books.post
-        ways = (scan.BY_CLIENT, scan.PAIR_BY_PAIR) if kind == "postgres" else ()
+        ways = (scan.BY_CLIENT, scan.PAIR_BY_PAIR) if (many, kind) == ("events", "postgres") else ()
         yield Groups(books, ways, *((books.produce, post) if many == "events" else (post, books.produce)))
 
 

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from io import BytesIO
@@ -39,6 +39,7 @@ from tests.stack.live_books import LiveBooks, doubts, expected, kinds, payment, 
 from tests.stack.retention import SENT_AGAIN, expire
 
 NewBooks = Callable[..., AbstractContextManager[LiveBooks]]
+NO_SPARK: Mapping[str, str] = {}
 SECONDS_MAX = 240
 KEYS = ["a", "b", "", "ü", "with space"]
 SHAPE = "topic string, partition int, kafka_offset bigint, match_key string, readable boolean"
@@ -74,10 +75,11 @@ class Machine:
 
 
 @pytest.fixture
-def new_machine(s3: ObjectStoreServer, settings: dict[str, str], tmp_path: Path) -> Callable[[LiveBooks], Machine]:
+def new_machine(s3: ObjectStoreServer, settings: dict[str, str], tmp_path: Path) -> Callable[..., Machine]:
+    """Called with books, and with where their run finds Spark; without, it starts one."""
     conf = {name: value for name, value in SPARK_SETTINGS.items() if name != "spark.jars"}
 
-    def make(books: LiveBooks) -> Machine:
+    def make(books: LiveBooks, spark: Mapping[str, str] = NO_SPARK) -> Machine:
         folder = tmp_path / f"machine-{len(list(tmp_path.iterdir()))}"
         folder.mkdir()
         return Machine(
@@ -91,6 +93,7 @@ def new_machine(s3: ObjectStoreServer, settings: dict[str, str], tmp_path: Path)
                 "TALLYSTICK_JARS_DIR": str(REPOSITORY / ".jars" / "spark"),
                 "TALLYSTICK_SPARK_MASTER": "local[2]",
                 "TALLYSTICK_SPARK_CONF": json.dumps(conf),
+                **spark,
             },
         )
 
@@ -111,11 +114,15 @@ def files_of(folder: Path) -> list[str]:
 
 
 def test_machines_without_a_shared_folder_leave_all_in_the_store_and_a_run_without_it_is_judged_by_the_next(
-    new_books: NewBooks, new_machine: Callable[[LiveBooks], Machine], place: ObjectPlace, s3: ObjectStoreServer
+    new_books: NewBooks,
+    new_machine: Callable[..., Machine],
+    warm_spark: dict[str, str],
+    place: ObjectPlace,
+    s3: ObjectStoreServer,
 ) -> None:
     with new_books(direction="topic_to_ledger") as books:
         name, file = books.contract.name, str(books.contract_file)
-        assert new_machine(books).run("run", file)[0] == 3
+        assert new_machine(books, warm_spark).run("run", file)[0] == 3
         books.both(payment("a"))
         lost = payment("lost")
         books.produce(lost)
