@@ -470,7 +470,7 @@ def _out_of_sight(contract: Contract, cut: Cut, past: RunHistory, look_ups: Look
                 cut.n: cut.ledger_slice.position_start,
             },
             rows_move=contract.ledger.by_xmin or contract.ledger.by_innodb,
-            rows_stay=contract.ledger.slice_by == "written_xid",
+            rows_stay=contract.ledger.slice_by == "written_xid" or contract.ledger.kind == "iceberg",
             rows_may_be_older=older,
             left_from={**starts.left_from, **({past.previous.n: left_from} if left_from is not None else {})},
             older_below=older_rows_below(past.baseline),

@@ -82,7 +82,7 @@ KNOWN: tuple[Known, ...] = (
         lambda found: "was touched, and no other row of it stands" in found.sentence,
     ),
     Known(
-        "a duplicate, where its only input stands where an unclean election had cut the inputs back",
+        "a duplicate, or wrong money untold, whose input stands where an unclean election had cut the inputs back",
         "Nobody has read that input, and its place says that an earlier cut did (record_location.locate_input). The "
         "run that found the log cut back has said so (log_rewritten). To tell the two apart a look-up would have to "
         "hold the leader epoch of what it finds against that of each cut over its offset.",

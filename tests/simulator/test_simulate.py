@@ -87,6 +87,15 @@ UNSEEN = "expired before a run looked there"
             "its input stands where others had been read",
             id="an input in the place of another",
         ),
+        pytest.param(
+            Config(direction="topic_to_topic", slice_by="topic", carrier_mode="at_most"),
+            (
+                *(("trade", 0, 3), ("trade", 0, 5), ("truncate", 2, 6, 23), "window", ("trade", 4, 3), ("pay", 1, 6)),
+                *("window", ("half_trade", 1, 7), ("carry_wrong", 0, 9)),
+            ),
+            "its input stands where others had been read",
+            id="an input in the place of another, whose output is wrong",
+        ),
     ],
 )
 def test_what_is_known_is_violated_still_and_told_from_any_other(

@@ -203,6 +203,8 @@ class Oracle:
                     continue
                 about = f"{self._touched(facts)}{self._given_up(name, facts)}"
                 about += self._where_others_stood(name, facts.events) or self._others_stood_there(name, facts.lost)
+                if its_input_stands_where_others_stood(self.world, key):
+                    about += "; its input stands where others had been read"
                 yield f"{name}: {key}: {wrong.kind}, and nobody said so: {told(facts)}{about}"
 
     def _came_too_many(self, facts: KeyFacts, wrong: Wrong) -> datetime:
@@ -304,6 +306,7 @@ class Oracle:
             (wrong.absence or self._events_before_the_books(facts))
             and (
                 self.world.truth.gone_unread
+                or any(one.gone_before_books for one in self.world.truth.events)
                 or self._topics_compact()
                 or self._rows_older_than_the_books_came_again(doubts)
                 or self._inputs_are_gone(contract_inputs=self.world.contract.input_topics)
@@ -406,7 +409,7 @@ class Oracle:
         if found.break_class.startswith("duplicate"):
             if self.world.config.slice_by == "xmin" and its_reversal_was_touched(truth, found):
                 return "; what takes it back was touched, and no other row of it stands"
-            if its_input_stands_where_others_stood(self.world, found):
+            if its_input_stands_where_others_stood(self.world, found.match_key):
                 return "; its input stands where others had been read"
             return about_taken_back(truth, name, found)
         if found.break_class != "torn_transaction":

@@ -55,11 +55,11 @@ def came_where_others_stood(truth: Truth, events: Iterable[EventFact]) -> bool:
     )
 
 
-def its_input_stands_where_others_stood(world: World, found: Break) -> bool:
+def its_input_stands_where_others_stood(world: World, match_key: str) -> bool:
     """Of topic to topic: did an input of the key come to stand where an unclean election had cut the inputs back?"""
     if not isinstance(world.database, InputLog):
         return False
-    inputs = [(world.database.place_of(row.row_id), row.visible_at) for row in world.truth.rows_of(found.match_key)]
+    inputs = [(world.database.place_of(row.row_id), row.visible_at) for row in world.truth.rows_of(match_key)]
     return any(
         what == "truncated" and at <= visible_at and cut_back == place and up_to <= offset
         for (place, offset), visible_at in inputs
