@@ -63,6 +63,10 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
+NO_SPARK: Mapping[str, str] = {}
+"""In the place of what `warm_spark` gives: the run starts a Spark of its own."""
+
+
 @pytest.fixture(scope="session")
 def warm_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """A Spark Connect server for the test process; gives the environment of its clients, whose runs start no Java."""

@@ -34,12 +34,11 @@ from tallystick.report.write_report import report_path
 from tallystick.store.runs.run_store import read_run
 from tallystick_spark import reconcile_app
 from tallystick_spark.readers.key_index_frame import index_of, keys_in_indexes, write_index
-from tests.stack.live import SPARK_SETTINGS
+from tests.stack.live import NO_SPARK, SPARK_SETTINGS
 from tests.stack.live_books import LiveBooks, doubts, expected, kinds, payment, payments
 from tests.stack.retention import SENT_AGAIN, expire
 
 NewBooks = Callable[..., AbstractContextManager[LiveBooks]]
-NO_SPARK: Mapping[str, str] = {}
 SECONDS_MAX = 240
 KEYS = ["a", "b", "", "ü", "with space"]
 SHAPE = "topic string, partition int, kafka_offset bigint, match_key string, readable boolean"

@@ -45,7 +45,7 @@ from tests.stack.live_books import (
     table_contents,
 )
 
-from .live import RUN_SETTINGS, NewBooks
+from .live import NO_SPARK, RUN_SETTINGS, NewBooks
 from .store_owner import owner_dsn
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("spark")]
@@ -53,8 +53,6 @@ pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("spark")]
 STEPS = ("claimed", "scanning", "scanned", "census_taken", "investigated", "judged", "committing")
 STEP_SECONDS_MAX = 240
 """A JVM starts slowly where tests share two cores."""
-
-NOWHERE: Mapping[str, str] = {}
 
 CHANGES_BY_ATTEMPT = ("attempt", "recorded_at", "alert_id", "key_index")
 """An index of keys is named by its attempt, and the seed of its hashes is drawn by the first one."""
@@ -71,7 +69,7 @@ class Attempt:
         cut: Cut,
         log: Path,
         *,
-        remote: Mapping[str, str] = NOWHERE,
+        remote: Mapping[str, str] = NO_SPARK,
         master: str = "local[2]",
         reread: bool = False,
     ) -> None:
@@ -189,7 +187,7 @@ def test_killed_at_any_step_it_stores_nothing_and_the_next_attempt_stores_what_i
     assert twins.untouched.judge(cut).result.verdict is Verdict.BROKEN
     before = twins.contents(books)
     for step in STEPS:
-        remote = NOWHERE if step in SUBMITTED else warm_spark
+        remote = NO_SPARK if step in SUBMITTED else warm_spark
         with closing(_lock_open_items(books)), attempt(books, cut, tmp_path, remote=remote) as running:
             running.wait_for(step)
             if step == "committing":

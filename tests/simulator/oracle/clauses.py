@@ -306,7 +306,7 @@ class Oracle:
             (wrong.absence or self._events_before_the_books(facts))
             and (
                 self.world.truth.gone_unread
-                or any(one.gone_before_books for one in self.world.truth.events)
+                or self._rows_had_events_before_the_books()
                 or self._topics_compact()
                 or self._rows_older_than_the_books_came_again(doubts)
                 or self._inputs_are_gone(contract_inputs=self.world.contract.input_topics)
@@ -341,6 +341,10 @@ class Oracle:
             one is Doubt.LEDGER_REWRITTEN or (one is Doubt.PARTNER_NOT_SETTLED and when >= facts.last_came)
             for when, one in doubts
         )
+
+    def _rows_had_events_before_the_books(self) -> bool:
+        """Had the topics lost events by then, so that a row that the baseline left behind may have had its own?"""
+        return not self.world.config.topic_first and any(one.gone_before_books for one in self.world.truth.events)
 
     def _topics_compact(self) -> bool:
         """May a cleaner have taken what stood before the books began? It leaves no sign there."""

@@ -182,12 +182,14 @@ class PartitionLog:
 
         Source: KIP-58, KIP-98.
         """
-        clean = [one for one in self.batches[:-1] if one.marker is None and one.next <= self.lso]
+        lso = self.lso
+        clean = [one for one in self.batches[:-1] if one.marker is None and one.next <= lso]
         read = [one for one in clean if self.outcome_of(one.first) != "aborted"]
         newest = {key: one.first for one in read for key in one.keys}
         stay = {one.first for one in read if any(newest[key] == one.first for key in one.keys)}
         gone = [one for one in clean if one.first not in stay]
-        self.batches = [one for one in self.batches if one not in gone]
+        taken = {one.first for one in gone}
+        self.batches = [one for one in self.batches if one.first not in taken]
         return [offset for one in gone for offset in range(one.first, one.next)]
 
     def truncate_to(self, offset: int) -> None:
