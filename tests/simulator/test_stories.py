@@ -1289,3 +1289,25 @@ def test_a_row_that_corrects_an_event_of_before_the_books_has_none_of_its_own() 
     )
     told = [str(one.break_class) for one in played.world.store.of("audit").verdicts[4].result.breaks]
     assert told == ["missing_in_topic_never_produced"]
+
+
+def test_a_row_updated_beyond_the_index_of_keys_is_not_missing_whose_event_was_compacted() -> None:
+    """A plan would pay it again."""
+    beyond_the_index = ["window"] * 169
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="xmin", producer_mode="plain", partitions=1),
+        *(
+            "window",
+            *(("trade", n) for n in range(6)),
+            "window",
+            *beyond_the_index,
+            "compact",
+            ("touch", 0, 0),
+            "window",
+        ),
+    )
+    assert any("compaction takes" in said for said in played.world.told)
+    assert outstanding(played) == []
+    verdicts = played.world.store.of("books").verdicts
+    at = next(n for n, row in verdicts.items() if "ledger_rewritten" in {str(one.doubt) for one in row.result.doubts})
+    assert [str(one.doubt) for one in verdicts[at + 1].result.doubts] == ["partner_not_settled"]
