@@ -31,8 +31,7 @@ from bench.data_set import (
     make_empty,
     plant_amounts,
     plant_copies,
-    write_ledger,
-    write_topic,
+    write_both,
 )
 from bench.machine import machine
 from bench.ours_app import take_cut
@@ -68,8 +67,7 @@ def measure(
         contracts = begin_books(stack, times, without=left_out)
         tables = (AGREES,) if BROKEN_TABLE in left_out else (AGREES, BROKEN)
         run.say(f"writing {size.events:,} events, and as many rows of {' and of '.join(tables)}")
-        write_topic(stack, size)
-        wrong_rows = write_ledger(stack, size, tables)
+        wrong_rows = write_both(stack, size, tables)
         arms: dict[str, Any] = {}
         for name, arm in _arms(stack, size, contracts, times, naive_times or times, left_out):
             arms[name] = arm

@@ -8,16 +8,18 @@ import random
 import uuid
 from collections import Counter
 from collections.abc import Callable, Collection
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
+from multiprocessing import get_context
 
 import psycopg
 from confluent_kafka import IsolationLevel, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
 
 from lab.servers import process
-from lab.servers.stack import LabStack
+from lab.servers.stack import LabAddresses, LabStack
 
 TOPIC = "bench.payments"
 AGREES, BROKEN = "bench.agrees", "bench.broken"
@@ -28,9 +30,11 @@ CREATE TABLE {table} (
     entry_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, event_id uuid NOT NULL, payment_id text NOT NULL,
     leg text NOT NULL, amount_minor bigint NOT NULL, currency text NOT NULL,
     written_xid bigint DEFAULT pg_current_xact_id()::text::bigint);
-CREATE {unique} INDEX ON {table} (event_id);
-CREATE INDEX ON {table} (written_xid);
 GRANT SELECT ON {table} TO tallystick_reader;
+"""
+_INDEX_TABLE = """
+CREATE {unique} INDEX IF NOT EXISTS {name}_event_id_idx ON {table} (event_id);
+CREATE INDEX IF NOT EXISTS {name}_written_xid_idx ON {table} (written_xid);
 """
 _COLUMNS = "event_id, payment_id, leg, amount_minor, currency"
 _MOVED_MINOR = 500
@@ -61,18 +65,17 @@ class DataSize:
 
 
 def make_empty(stack: LabStack, size: DataSize, topics: Collection[str] = (TOPIC,)) -> None:
-    """The topics and both tables, with nothing in them: here the books begin."""
+    """The topics and both tables, with nothing in them and no index yet: here the books begin."""
     admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
     for made in admin.create_topics([NewTopic(topic, num_partitions=size.partitions) for topic in topics]).values():
         made.result(30)
-    unique = "UNIQUE" if size.hot_key_copies == 1 else ""
     with psycopg.connect(stack.ledger_owner_dsn, autocommit=True) as owner:
         owner.execute("CREATE SCHEMA bench; GRANT USAGE ON SCHEMA bench TO tallystick_reader")
         for table in (AGREES, BROKEN):
-            owner.execute(_MAKE_TABLE.format(table=table, unique=unique))
+            owner.execute(_MAKE_TABLE.format(table=table))
 
 
-def write_topic(stack: LabStack, size: DataSize, topic: str = TOPIC, value_of: ValueOf | None = None) -> None:
+def write_topic(stack: LabAddresses, size: DataSize, topic: str = TOPIC, value_of: ValueOf | None = None) -> None:
     """Write the events, transaction by transaction; returns once a reader of committed records sees all of them.
 
     A commit is answered before its markers are written, and of a thousand partitions these take the broker seconds.
@@ -104,8 +107,20 @@ def _ends(admin: AdminClient, size: DataSize, topic: str, isolation_level: Isola
     return [answers[one].result(60).offset for one in asked]
 
 
-def write_ledger(stack: LabStack, size: DataSize, tables: Collection[str] = (AGREES, BROKEN)) -> dict[str, int]:
-    """Write the rows of the tables by COPY, and vacuum; returns how many rows of the broken one are wrong, by kind."""
+def write_both(stack: LabStack, size: DataSize, tables: Collection[str]) -> dict[str, int]:
+    """Write topic and ledger side by side; returns what write_ledger does."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as beside:
+        wrong = beside.submit(write_ledger, stack.addresses(), size, tables)
+        write_topic(stack, size)
+        return wrong.result()
+
+
+def write_ledger(stack: LabAddresses, size: DataSize, tables: Collection[str] = (AGREES, BROKEN)) -> dict[str, int]:
+    """Write the rows of the tables by COPY, index and vacuum; returns how many of the broken one are wrong, by kind.
+
+    Indexes come last: an index of random keys that is larger than the server's memory is slow to insert into.
+    """
+    unique = "UNIQUE" if size.hot_key_copies == 1 else ""
     wrong: Counter[str] = Counter()
     with psycopg.connect(stack.ledger_owner_dsn, autocommit=True) as owner:
         for table in tables:
@@ -123,6 +138,7 @@ def write_ledger(stack: LabStack, size: DataSize, tables: Collection[str] = (AGR
                         else:
                             event_id, wrong["missing_in_ledger"] = str(uuid.uuid4()), wrong["missing_in_ledger"] + 1
                     rows.write(f"{event_id}\t{payment_id}\tpayment\t{amount_minor}\tEUR\n")
+            owner.execute(_INDEX_TABLE.format(table=table, name=table.partition(".")[2], unique=unique))
             owner.execute(f"VACUUM (ANALYZE) {table}")
     with psycopg.connect(stack.ledger_admin_dsn, autocommit=True) as admin:
         admin.execute("CHECKPOINT")
@@ -163,7 +179,7 @@ def event(size: DataSize, number: int) -> tuple[str, str, int]:
     return str(uuid.UUID(bytes=digest[:16], version=4)), f"p-{number:010d}", amount_minor
 
 
-def _producer(stack: LabStack, transactional_id: str) -> Producer:
+def _producer(stack: LabAddresses, transactional_id: str) -> Producer:
     producer = Producer(
         {
             "bootstrap.servers": stack.bootstrap_servers,
