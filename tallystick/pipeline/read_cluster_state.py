@@ -1,17 +1,15 @@
 """Read the state of cluster and ledger around a cut, once, to be stored with its verdict."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from sqlalchemy import Engine
 
-from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.batch_fingerprints import written_anew_and_gone
 from tallystick.kafka_cluster.cursor_progress import LOOK_BACK_CUTS, held_positions
 from tallystick.kafka_cluster.snapshot import LastBatches, read_clusters
 from tallystick.kafka_cluster.state import CLUSTER_STATE, ClusterState, ExecutedAction, PositionSums, RewrittenBatch
 from tallystick.model.cut import Cut, LedgerSnapshot, PartitionSnapshot, continues_history
-from tallystick.model.open_item import ItemState, OpenItem
+from tallystick.model.open_item import ItemState
 from tallystick.pipeline.run_history import RunHistory
 from tallystick.pipeline.sources import Sources
 from tallystick.store.plans.plan_store import executed_actions
@@ -48,7 +46,7 @@ def read_cluster_state(
             *written_anew_and_gone(past.previous, cut, earlier.anchors, around.partitions_after),
         ),
         server_proofs=sides.server_proofs,
-        actions=_actions(engine, sides.contract, (*past.carried, *past.surplus_items)),
+        actions=_actions(engine, sides, cut, past),
         cursor_positions=read_cursor_positions(engine, sides.contract.name, held, before=cut.n, cuts=LOOK_BACK_CUTS)
         if held
         else (),
@@ -81,12 +79,22 @@ def _another_history(cut: Cut, read: LedgerSnapshot) -> LedgerSnapshot | None:
     return None if same_history else read
 
 
-def _actions(engine: Engine, contract: Contract, carried: Iterable[OpenItem]) -> tuple[ExecutedAction, ...]:
-    """Compensations that were published and whose item was broken still when the cut was made."""
-    broken = [item for item in carried if item.state is ItemState.BROKEN and item.break_id]
-    executed = executed_actions(engine, contract.name) if broken else {}
-    return tuple(
+def _actions(engine: Engine, sides: Sources, cut: Cut, past: RunHistory) -> tuple[ExecutedAction, ...]:
+    """Compensations that were published, whose item was broken still when the cut was made, and that left no trace.
+
+    None of before a cut that was closed unread, or had lost offsets: what it wrote may have stood there. Nor one whose
+    row stands: by xmin an UPDATE may have taken it to a later cut, and else it has been judged for what it is.
+    """
+    broken = [item for item in (*past.carried, *past.surplus_items) if item.state is ItemState.BROKEN and item.break_id]
+    executed = executed_actions(engine, sides.contract.name) if broken else {}
+    done = [
         ExecutedAction(action_id=executed[item.break_id][0], executed_utc=executed[item.break_id][1], item=item)
         for item in broken
         if item.break_id in executed
-    )
+    ]
+    unread = [*(cut.marked_at_utc for cut in past.closed), *(loss.marked_at_utc for loss in past.losses)]
+    was_read = [one for one in done if not unread or one.executed_utc > max(unread)]
+    keys = {one.item.match_key for one in was_read}
+    rows = sides.ledger.look_up_rows(keys, cut.ledger_slice) if keys else {}
+    standing = {row.action_id for found in rows.values() for row in found}
+    return tuple(one for one in was_read if str(one.action_id) not in standing)

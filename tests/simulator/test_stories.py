@@ -1227,6 +1227,64 @@ def test_a_missing_row_stands_that_was_posted_into_a_cut_closed_unread_whatever_
     assert "missing_in_ledger" in outstanding(played)
 
 
+@pytest.mark.parametrize("unread", [True, False], ids=["closed", "judged"])
+def test_of_a_repair_in_a_cut_closed_unread_nobody_says_that_it_had_no_effect_and_its_break_stands(
+    unread: bool,
+) -> None:
+    played = play(
+        Config(legs=2, key_is_unique=False, posts="negated"),
+        *("window", ("half_trade", 4, 7), "window", "window", *[("by_hand", 1)] * 3, "window", ("plan_and_act", 3, 3)),
+        *((("cluster_down", 0, 0, 24), "window", ("close_cut", 2, 3), "cluster_down") if unread else ("window",)),
+    )
+    assert sum(", taking back" in said for said in played.world.told) == 2
+    repaired = ["duplicate_in_ledger", "missing_in_ledger"] if unread else []
+    assert sorted(outstanding(played)) == sorted(["duplicate_in_ledger", *repaired])
+
+
+def test_a_duplicate_stands_whose_reversal_is_unread_whatever_takes_another_row_of_its_key_back_later() -> None:
+    played = play(
+        Config(legs=2, key_is_unique=False, posts="negated", contracts=2),
+        *("cluster_down", "cluster_down", "window", ("half_trade", 2, 3), "window", ("trade", 5, 5)),
+        *(("half_trade", 2), ("half_trade", 4, 7), ("cluster_down", 0, 0, 21), "window", "cluster_down", "window"),
+        *("carry", ("carry", 1, 10), ("trade", 5, 7), ("trade", 1), ("by_hand", 4, 5), ("by_hand", 3, 11), "window"),
+        *(("plan_and_act", 3, 3), ("cluster_down", 0, 0, 24), "window", ("close_cut", 2, 3), ("plan_and_act", 4, 7)),
+    )
+    assert sum(", taking back" in said for said in played.world.told) == 2
+    assert outstanding(played) == ["duplicate_in_ledger"]
+
+
+@pytest.mark.parametrize(
+    ("befalls", "told"),
+    [(("touch", 4, 3, 15), []), (("archive", 1, 11), ["compensation_not_effective"]), (("wait", 1), [])],
+    ids=["updated before it was read", "deleted before it was read", "read"],
+)
+def test_a_repair_had_an_effect_whose_row_was_updated_while_a_run_read_the_ledger(
+    befalls: tuple[object, ...], told: list[str]
+) -> None:
+    played = play(
+        Config(legs=2, posts="column", key_is_unique=False),
+        *("window", ("half_trade", 1, 2), "window", "window", "plan_and_act", befalls, "window"),
+    )
+    assert [str(one.break_class) for one in played.world.store.of("books").verdicts[3].result.breaks] == told
+
+
+@pytest.mark.parametrize(("befalls", "told"), [("retain_all", False), (("truncate", 4, 9, 1), True)])
+def test_a_repair_whose_event_nobody_has_read_had_no_effect_only_where_it_is_known_to_be_gone(
+    befalls: object, told: bool
+) -> None:
+    played = play(
+        Config(
+            direction="ledger_to_topic", slice_by="written_xid", legs=2, producer_mode="plain", carrier_mode="at_least"
+        ),
+        *(("trade", 5, 8), ("trade", 2, 8), ("trade", 2, 2), "window", ("trade", 0, 5), ("redeliver", 3, 6), "window"),
+        *(("plan_and_act", 1, 7), befalls, *["window"] * 4),
+    )
+    said = {
+        str(one.break_class) for row in played.world.store.of("books").verdicts.values() for one in row.result.breaks
+    }
+    assert ("compensation_not_effective" in said) is told
+
+
 @pytest.mark.parametrize(
     ("befalls", "told"),
     [(("compact", "rewrite_tail"), True), (("rewrite_tail",), True), (("compact",), False)],

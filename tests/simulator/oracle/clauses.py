@@ -473,6 +473,8 @@ class Oracle:
             return True
         if found.break_class.startswith("missing_in_ledger") and self._a_row_went_unread(name, found):
             return True
+        if found.break_class.startswith("duplicate_in_ledger") and self._a_reversal_went_unread(name, found):
+            return True
         events = [
             one
             for one in self.world.truth.events
@@ -493,6 +495,11 @@ class Oracle:
         of_rows = _NOT_ALL_ROWS.get(self.world.config.slice_by, ())
         told = any(one in of_rows and when >= row.visible_at for row in rows for when, one in doubts)
         return told or bool(rows_in_closed_cuts(self.world, name, rows))
+
+    def _a_reversal_went_unread(self, name: str, found: Break) -> bool:
+        """Has a cut that was closed a row of ours that takes one of the key's rows back?"""
+        ours = [row for row in self.world.truth.rows_of(found.match_key) if row.nets and row.action_id]
+        return bool(rows_in_closed_cuts(self.world, name, ours))
 
     def _leg_went_unread(self, name: str, events: Iterable[EventFact]) -> bool:
         """Did a run say that it lost offsets, after a leg came of which no cut has read any event?"""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from tallystick.model.findings import Break
-from tests.simulator.oracle.facts import KeyFacts, facts_of
+from tests.simulator.oracle.facts import KeyFacts, facts_of, wrongs_of
 from tests.simulator.world.config import Config
 from tests.simulator.world.truth import EventFact, RowFact, Truth
 
@@ -42,6 +42,10 @@ def _open_read(facts: KeyFacts, config: Config) -> bool:
     return bool(rows) and (bool(facts.open) or early or len(facts.events) < len(rows))
 
 
+def _not_effective(facts: KeyFacts, config: Config) -> bool:
+    return bool(wrongs_of(facts, config)) or any(row.action_id for row in facts.gone)
+
+
 def _amount(facts: KeyFacts, config: Config) -> bool:
     return facts.amounts_differ
 
@@ -64,6 +68,7 @@ CLAIMS: dict[str, Claim] = {
     "duplicate_in_ledger": _duplicate_in_ledger,
     "duplicate_in_ledger_compensated": _duplicate_in_ledger,
     "compensated_twice": _duplicate_in_topic,
+    "compensation_not_effective": _not_effective,
 }
 
 
@@ -87,6 +92,8 @@ def why_not_so(found: Break, truth: Truth, config: Config, *, run_began: datetim
         if name.startswith("duplicate_in_ledger") and _is_gone_beside_its_reversal(found, truth):
             return None
         if name.startswith("missing_in_topic") and _came_ahead_of_the_books(after, truth):
+            return None
+        if name == "compensation_not_effective" and _its_reversal_was_cut_away(found, truth):
             return None
         if name == "missing_in_ledger" and _is_gone_beside_an_idle_reversal(found, truth):
             return None
@@ -114,6 +121,11 @@ def _changed_beside_a_repair(found: Break, truth: Truth) -> bool:
 def _is_gone_beside_its_reversal(found: Break, truth: Truth) -> bool:
     """Has a row of the key been taken back, and gone since? Its reversal takes nothing back that stands."""
     return any(one.taken_back_at and not one.stands for one in truth.rows_of(found.match_key))
+
+
+def _its_reversal_was_cut_away(found: Break, truth: Truth) -> bool:
+    """Has an election taken an event of the key with which we had taken another one back?"""
+    return any(one.negated and one.once_visible and not one.visible for one in truth.events_of(found.match_key))
 
 
 def _is_gone_beside_an_idle_reversal(found: Break, truth: Truth) -> bool:

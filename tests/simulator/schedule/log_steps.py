@@ -63,10 +63,15 @@ def retain_all(services: Services, a: int, b: int) -> None:
         retain(services, n, 3)
 
 
+def let_compact(services: Services) -> None:
+    """The topics' owner changes their policy."""
+    services.world.admin.compacted_topics |= set(services.world.contract.topics)
+
+
 def compact(services: Services, a: int, b: int) -> None:
-    """The topics' owner lets them compact, and the cleaner has been there."""
+    """The cleaner has been there."""
+    let_compact(services)
     world = services.world
-    world.admin.compacted_topics |= set(world.contract.topics)
     for log in world.broker.logs_of(world.contract.topics):
         if gone := log.compact():
             world.tell(f"compaction takes {log.place} at {', '.join(map(str, gone))}")

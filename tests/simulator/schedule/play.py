@@ -13,7 +13,7 @@ from tallystick.model.run_result import RunResult
 from tests.simulator.oracle.clauses import Oracle, Violation
 from tests.simulator.schedule.file_steps import FILE_STEPS
 from tests.simulator.schedule.ledger_steps import LEDGER_STEPS
-from tests.simulator.schedule.log_steps import LOG_STEPS
+from tests.simulator.schedule.log_steps import LOG_STEPS, let_compact
 from tests.simulator.schedule.money_steps import MONEY_STEPS, Step
 from tests.simulator.schedule.people_steps import PEOPLE_STEPS, People
 from tests.simulator.schedule.posting_steps import POSTING_STEPS
@@ -152,6 +152,8 @@ class Play:
             self._now(step)
             self.world.point.end()
         elif step.at:
+            if step.name == "compact":
+                let_compact(self.services)  # the cleaner comes seconds after a topic was given its policy
             self.product.pending.append((step.at, partial(self._now, step)))
         else:
             self._now(step)
