@@ -493,7 +493,8 @@ def _tell_rows_apart(
     Broken and written-off items that are no longer pairable, and so not carried, take part where their rows are read
     once more.
     """
-    ids_repeat = scan.row_ids_repeat if stored is None else stored.rows_beside is not None
+    came_again = cut.ledger_slice.reused_below > 0  # on a server that was put back, row ids are given out again too
+    ids_repeat = (scan.row_ids_repeat or came_again) if stored is None else stored.rows_beside is not None
     known = {item.item_id for item in past.carried}
     rows = {copy.item_id for copy in scan.copies if copy.side is ItemSide.LEDGER} - known
     judged = {item.item_id: item for item in judged_items_as_of(engine, cut.contract, cut.n, rows)}
@@ -501,8 +502,8 @@ def _tell_rows_apart(
         judged |= {item.item_id: item for item in past.surplus_items if item.side is ItemSide.LEDGER}
     items = (*past.carried, *judged.values())
     of_rows = items_of_rows(items, scan.copies, ids_repeat=ids_repeat)
-    beside = stored.rows_beside if stored else _rows_beside(sides, cut, scan, of_rows)
-    rows_change = sides.contract.ledger.rows_change
+    beside = stored.rows_beside if stored else _rows_beside(sides, cut, scan, of_rows) if ids_repeat else None
+    rows_change = sides.contract.ledger.rows_change and not came_again
     copies = tuple(
         with_ids_of_their_own(scan.copies, items, of_rows, beside or (), rows_change=rows_change, cut_n=cut.n)
     )
@@ -520,10 +521,8 @@ def _tell_rows_apart(
 
 def _rows_beside(
     sides: Sources, cut: Cut, scan: SliceScan, of_rows: Mapping[str, Sequence[OpenItem]]
-) -> tuple[str, ...] | None:
+) -> tuple[str, ...]:
     """Asks the ledger about the keys of items alone whose row id a row of the slice has too."""
-    if not scan.row_ids_repeat:
-        return None
     items = [item for found in of_rows.values() for item in found]
     keys = {item.match_key for item in items} - {""}
     rows = sides.ledger.look_up_rows(keys, cut.ledger_slice) if keys else {}

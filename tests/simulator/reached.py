@@ -37,7 +37,6 @@ NOT_YET: Mapping[str, str] = {
     "doubt forged_repair": "nobody forges the header of a repair yet",
     "doubt canary_missed": "a canary is missed only by a broken product",
     "doubt key_index_lost": "nobody deletes the index's files yet",
-    "doubt ledger_ids_reused": "no backup of the ledger is put back yet",
     "notice representation_differs": "needs a contract that ignores the case of currencies: matched pair by pair",
     "notice unfiltered_reader": "needs a consumer that reads aborted records as a habit",
     "notice retention_overtakes": "retention takes at once, it announces nothing",

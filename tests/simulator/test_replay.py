@@ -76,6 +76,7 @@ def test_a_step_between_two_questions_is_left_out() -> None:
         (("fall_behind",), "replicas that fall behind"),
         (("trade", "truncate"), "a log is cut back"),
         (("compact",), "a topic that compacts"),
+        (("back_up", "trade", "restore"), "a backup that is put back"),
     ],
 )
 def test_what_befalls_a_log_by_itself_is_left_out_where_it_does(steps: tuple[object, ...], why: str) -> None:
@@ -84,7 +85,8 @@ def test_what_befalls_a_log_by_itself_is_left_out_where_it_does(steps: tuple[obj
 
 
 @pytest.mark.parametrize(
-    "steps", [("hang",), ("end_on_one_partition",), (("pay", 0, 0), ("commit_first_slowly", 0, 1)), ("truncate",)]
+    "steps",
+    [("hang",), ("end_on_one_partition",), (("pay", 0, 0), ("commit_first_slowly", 0, 1)), ("truncate",), ("restore",)],
 )
 def test_the_same_step_without_an_effect_leaves_nothing_out(steps: tuple[object, ...]) -> None:
     assert played("window", *steps, "window").windows > 2

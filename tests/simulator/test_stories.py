@@ -1285,6 +1285,26 @@ def test_a_repair_whose_event_nobody_has_read_had_no_effect_only_where_it_is_kno
     assert ("compensation_not_effective" in said) is told
 
 
+def test_a_row_with_the_number_of_one_that_went_when_a_backup_was_put_back_is_not_that_one_written_anew() -> None:
+    played = play(
+        Config(slice_by="written_xid", legs=2, key_is_unique=False, carrier_mode="at_least", posts="column"),
+        *(
+            "back_up",
+            ("trade", 4, 5),
+            "window",
+            ("redeliver", 5, 8),
+            "window",
+            ("half_trade", 4, 6),
+            ("touch", 4, 1, 5),
+        ),
+        *(("restore", 4, 10), ("trade", 4, 10), "window"),
+    )
+    books = played.world.store.of("books")
+    told = [(n, str(one.break_class)) for n, row in books.verdicts.items() for one in row.result.breaks]
+    assert told == [(1, "duplicate_in_ledger")]
+    assert {"ledger_failed_over"} <= set(doubts(played, upto=2)[1])
+
+
 @pytest.mark.parametrize(
     ("befalls", "told"),
     [(("compact", "rewrite_tail"), True), (("rewrite_tail",), True), (("compact",), False)],

@@ -18,7 +18,7 @@ from tallystick.ledger.postgres_sql import written_xid_statements
 from tallystick.ledger.postgres_table import LedgerHidesRows, LedgerIsStandby, describe_table
 from tallystick.ledger.protocol import LedgerDescription, LedgerReadCancelled, LedgerRefused
 from tallystick.model.cut import Cut
-from tallystick.model.finding_names import Doubt
+from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.verdict import Verdict
 from tallystick.store.runs.cut_store import last_cut
 from tallystick.store.runs.run_store import read_run
@@ -160,6 +160,41 @@ def test_a_restored_copy_that_gives_ids_out_again_is_doubted_and_its_events_are_
         assert (run.result.verdict, run.result.breaks) == (Verdict.INCONCLUSIVE, ())
         assert Doubt.LEDGER_IDS_REUSED in doubts(run)
         assert not {Doubt.LEDGER_FAILED_OVER, Doubt.CANARY_MISSED} & set(doubts(run))
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_row_with_the_number_of_one_that_went_with_the_old_server_is_not_that_one_written_anew(
+    new_books: NewBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its event would be missing in the ledger, and a plan would post a second row."""
+    with new_books(direction="topic_to_ledger") as books:
+        books.take_cut()
+        copy = books.stack.ledger_server.copy(Path(books.stack.ledger_server.folder).with_name("put_back"))
+        (copy.folder / "standby.signal").unlink()
+        numbers = f"SELECT array_agg(entry_id ORDER BY entry_id) FROM {books.table}"
+        try:
+            books.both(payment("a"))
+            books.post(payment("a"))
+            before = books.ledger.execute(numbers).fetchone()
+            doubled = books.next_run().result.breaks
+            copy.start()
+            monkeypatch.setenv(environment_variable(LEDGER), reader_of(copy))
+            with psycopg.connect(copy.dsn(LEDGER_OWNER, LEDGER_DATABASE), autocommit=True) as owner:
+                for _ in range(100):  # until ids are given out that no cut has read up to
+                    owner.execute("SELECT pg_current_xact_id()")
+                for name in ("c", "d"):
+                    books.produce(payment(name))
+                restored = books.next_run()
+                for name in ("c", "d"):
+                    books.post(payment(name), connection=owner)
+                after = owner.execute(numbers).fetchone()
+                run = books.next_run()
+        finally:
+            copy.stop()
+            monkeypatch.undo()
+        assert [one.break_class for one in doubled] == [BreakClass.DUPLICATE_IN_LEDGER]
+        assert Doubt.LEDGER_IDS_REUSED in doubts(restored)
+        assert (after, run.result.breaks, run.result.figures.matched_rows) == (before, (), 2)
 
 
 # Hidden rows.

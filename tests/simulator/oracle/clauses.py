@@ -12,6 +12,7 @@ from tallystick.contract.contract import Contract
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import Break
 from tallystick.model.run_result import RunResult
+from tests.simulator.oracle.causes import has_its_cause
 from tests.simulator.oracle.effects_in_ledger import effects_in_ledger
 from tests.simulator.oracle.facts import KeyFacts, Wrong, came, facts_of, wrongs_of
 from tests.simulator.oracle.given_up import effects_given_up
@@ -28,7 +29,6 @@ from tests.simulator.oracle.what_else import (
     its_leg_came_late_and_unseen,
     its_reversal_was_touched,
     moved_ahead_of_runs,
-    was_cut_back,
 )
 from tests.simulator.schedule.product import Product
 from tests.simulator.standins.run_functions import outstanding_breaks, outstanding_classes
@@ -108,7 +108,7 @@ class Oracle:
                 sentence = f"{name}/{result.cut_n}: {reason}{self._about(name, found)}"
                 self._violated("nothing is reported that is not so", sentence)
         for one in result.doubts:
-            if one.doubt is Doubt.LOG_REWRITTEN and not was_cut_back(self.world.truth, one):
+            if not has_its_cause(self.world, name, result.cut_n, one):
                 self._violated("no doubt without a cause", f"{name}/{result.cut_n}: {one.sentence}")
         self.doubted.setdefault(name, []).extend((self.world.clock.now, one.doubt) for one in result.doubts)
 

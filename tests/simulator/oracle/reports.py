@@ -74,9 +74,11 @@ CLAIMS: dict[str, Claim] = {
 
 def why_not_so(found: Break, truth: Truth, config: Config, *, run_began: datetime, grace: timedelta) -> str | None:
     """None where the truth before the run's own questions, or after them, bears the break out."""
-    if found.break_class == "torn_transaction":
-        return _why_not_torn(found, truth, config, run_began=run_began)
     name = str(found.break_class)
+    if name.startswith("torn_"):
+        return _why_not_torn(found, truth, config, run_began=run_began)
+    if name == "bled_into_transaction":
+        return _why_not_bled(found, truth)
     claim = _duplicate_in_topic if name.startswith("duplicate_in_topic") else CLAIMS.get(name)
     if claim is None:
         return None
@@ -157,6 +159,8 @@ def _lost_its_marker_unfollowed(found: Break, truth: Truth, run_began: datetime)
 
 
 def _why_not_torn(found: Break, truth: Truth, config: Config, *, run_began: datetime) -> str | None:
+    if found.break_class == "torn_by_protocol" and not _has_an_aborted_leg(found, truth):
+        return f"torn_by_protocol of {found.transaction_key}: no leg of it was aborted"
     events = [one for one in truth.events if one.money.transaction_key == found.transaction_key and one.visible_at]
     if len({one.money.leg for one in events if one.visible_at and one.visible_at < run_began}) < config.legs:
         return None
@@ -169,6 +173,18 @@ def _why_not_torn(found: Break, truth: Truth, config: Config, *, run_began: date
         why = ", some older than the books" if older else ", one of them again" if again else ""
         return f"torn_transaction of {found.transaction_key}: all legs stand{why}: {sorted(legs)}"
     return None
+
+
+def _has_an_aborted_leg(found: Break, truth: Truth) -> bool:
+    return any(one.outcome == "aborted" for one in truth.events if one.money.transaction_key == found.transaction_key)
+
+
+def _why_not_bled(found: Break, truth: Truth) -> str | None:
+    """An event bleeds into the next transaction of its producer once the marker of its own is cut away."""
+    bled = [one for one in truth.events_of(found.match_key) if one.reopened and one.once_visible]
+    if any(found.evidence["at"] == f"topic:{one.place.topic}:{one.place.partition}:{one.offset}" for one in bled):
+        return None
+    return f"bled_into_transaction of {found.match_key} at {found.evidence['at']}: its marker stands"
 
 
 def told(facts: KeyFacts) -> str:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut
-from tallystick.model.findings import Break, DoubtFound
+from tallystick.model.findings import Break
 from tallystick.model.offsets import TopicPartition
 from tests.simulator.oracle.unread import takes, was_taken
 from tests.simulator.world.input_log import InputLog
@@ -101,12 +101,6 @@ def _made_behind(cut: Cut, cut_back_at: datetime, place: TopicPartition, offset:
     part = cut.slice_of(place)
     same_second = cut.now_utc == cut_back_at and (part is None or part.readable.kafka_offset_end <= offset)
     return cut.now_utc > cut_back_at or same_second
-
-
-def was_cut_back(truth: Truth, found: DoubtFound) -> bool:
-    """Was the log of which a run says that it was written anew ever cut back, or made anew?"""
-    place = TopicPartition(topic=found.details["topic"], partition=found.details["partition"])
-    return any(what == "recreated" or (what == "truncated" and of == place) for _, what, of, _ in truth.losses)
 
 
 def about_taken_back(truth: Truth, contract_name: str, found: Break) -> str:

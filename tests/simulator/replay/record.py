@@ -272,6 +272,8 @@ class RecordedPlay(Play):
             return "a log is cut back"
         if self.world.admin.compacted_topics:
             return "a topic that compacts"
+        if any(kind == "restored" for _, kind, *_ in self.world.truth.losses):
+            return "a backup that is put back"
         return None
 
 

@@ -41,10 +41,11 @@ THEMES = (
     ("plan_and_act", "act", "write_off", "by_hand", "correct_by_hand", "retain_all", "carry", "redeliver"),
     ("come_back", "redeliver", "first_again"),
     ("compact", "redeliver", "first_again", "abort_first", "pay", "rewrite_tail"),
+    ("back_up", "trade", "restore", "carry", "plan_and_act", "act"),
 )
 """What befalls one payment after another: the log forgets it, its row changes, it is repaired, its producer starts
-again, its topic compacts. Two or three of a theme's steps that come one after the other, a window between them or none,
-find what none does alone.
+again, its topic compacts, a backup of its ledger is put back. Two or three of a theme's steps that come one after the
+other, a window between them or none, find what none does alone.
 """
 OF_REPAIRS = THEMES[2]
 RUN_FAULTS = ("kill", "meanwhile", "relay", "cut_back")

@@ -101,6 +101,26 @@ def switch_over(services: Services, a: int, b: int) -> None:
     _sessions_are_gone(services)
 
 
+def back_up(services: Services, a: int, b: int) -> None:
+    """Of a table that is read by ids of transactions: of others nobody sees that a backup was put back."""
+    if services.world.config.slice_by not in ("xmin", "written_xid"):
+        return
+    services.backup = services.world.database.copy_now()
+    services.world.tell("the ledger is backed up")
+
+
+def restore(services: Services, a: int, b: int) -> None:
+    """The newest backup is put back, for whatever reason. Row ids and transaction ids of since are given out again."""
+    if services.backup is None:
+        return
+    world = services.world
+    world.tell("the ledger's backup is put back: what came since is gone")
+    world.database.restore(services.backup)
+    gone = world.truth.restored(world.database, world.clock.now)
+    services.forget_rows(gone)
+    _sessions_are_gone(services)
+
+
 def _sessions_are_gone(services: Services) -> None:
     """What an open transaction had written is not there; its carrier delivers again."""
     if services.world.config.topic_first:
@@ -137,6 +157,8 @@ LEDGER_STEPS: dict[str, Step] = {
         prepare,
         crash_ledger,
         switch_over,
+        back_up,
+        restore,
         odd_id,
     )
 }

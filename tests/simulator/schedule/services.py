@@ -1,9 +1,11 @@
 """The services whose books are reconciled: who writes money first, who carries it to the other side, how they err."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tallystick.kafka_log.batch_header import Marker
 from tests.simulator.world.broker import Producer
+from tests.simulator.world.database import Database
 from tests.simulator.world.input_log import InputLog
 from tests.simulator.world.truth import EventFact, Money, RowFact, money_of
 from tests.simulator.world.world import World
@@ -31,6 +33,8 @@ class Services:
     """By the origin's copy: what was made of it."""
     pending: dict[int, list[tuple[str, Money]]] = field(default_factory=dict)
     """By carrier: what its open transaction has written."""
+    backup: Database | None = None
+    """Of the ledger."""
 
     # Writing, on either side.
 
@@ -206,6 +210,22 @@ class Services:
             origin, money = due[which % len(due)]
             self.carried.setdefault(origin, Carried(money)).lost = True
             self.world.tell(f"{money.match_key} is lost between the two sides")
+
+    def forget_rows(self, gone: Mapping[str, RowFact]) -> None:
+        """A backup was put back. gone: rows that went with it, by the name that each had; others come under that name.
+
+        Where they were origins, what was made of them stands. A carrier that delivers exactly once keeps its position
+        in the ledger, and so delivers again.
+        """
+        renamed = {before: row.origin for before, row in gone.items()}
+        self.carried = {renamed.get(origin, origin): one for origin, one in self.carried.items()}
+        for who, written in self.pending.items():
+            self.pending[who] = [(renamed.get(origin, origin), money) for origin, money in written]
+        if self.world.config.topic_first and self.world.config.carrier_mode == "exactly":
+            keys = {row.money.match_key for row in gone.values()}
+            for one in self.carried.values():
+                if one.money.match_key in keys and not self._row_stands(one.money.match_key):
+                    one.times = 0
 
     def standing_rows(self) -> list[RowFact]:
         return [row for row in self.world.truth.rows.values() if row.stands]

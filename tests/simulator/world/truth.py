@@ -116,7 +116,8 @@ class Truth:
     reversals: list[RowFact] = field(default_factory=list)
     """Rows that take others back, of any time."""
     losses: list[tuple[datetime, str, TopicPartition | None, int]] = field(default_factory=list)
-    """When, what kind of thing, where, up to, from or at which offset: retained, truncated, recreated, compacted."""
+    """When, what kind of thing, where, up to, from or at which offset: retained, truncated, recreated, compacted,
+    restored."""
     baseline_at: datetime | None = None
     gone_unread: bool = False
     """Has retention or compaction taken, since the books began, what stood on the log then, be it a marker?"""
@@ -230,6 +231,25 @@ class Truth:
             if known.gone_at is None and row_id not in database.rows:
                 known.gone_at = now
         self._look_at_what_is_taken_back(now)
+
+    def restored(self, database: Database, now: datetime) -> dict[str, RowFact]:
+        """The ledger is as a backup held it. Rows of since are gone, and others may come under their ids: they are kept
+        under ids that nobody gives out. Returns them by the name that each had.
+        """
+        gone: dict[str, RowFact] = {}
+        for row_id in [one for one in self.rows if one >= database.next_row_id]:
+            fact, kept_as = self.rows.pop(row_id), min(0, *self.rows, 0) - 1
+            fact.gone_at = fact.gone_at or now
+            gone[fact.origin] = fact
+            fact.origin = f"{fact.origin} of before {now:%d %H:%M:%S}"
+            self.rows[kept_as] = fact
+            self.written_by.pop(row_id, None)
+            for ids in self._rows_of.values():
+                if row_id in ids:
+                    del ids[row_id]
+                    ids[kept_as] = None
+        self.losses.append((now, "restored", None, 0))
+        return gone
 
     def _look_at_what_is_taken_back(self, now: datetime) -> None:
         """A row that takes one back may go, or that one may say something else by now: then it stands as it is."""

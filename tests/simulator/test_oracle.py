@@ -1,0 +1,104 @@
+"""The oracle contradicts what is not so: a break or a doubt that is put into a run's mouth, beside one that holds."""
+
+from collections.abc import Iterator
+from uuid import UUID
+
+import pytest
+
+from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.findings import Break, DoubtFound
+from tests.simulator.oracle.causes import WITH_A_CAUSE, has_its_cause
+from tests.simulator.oracle.reports import why_not_so
+from tests.simulator.schedule.play import Play, Schedule, steps_of
+from tests.simulator.standins.seams import stand_ins
+from tests.simulator.world.config import Config
+from tests.simulator.world.truth import EventFact
+
+
+@pytest.fixture(autouse=True)
+def _outside() -> Iterator[None]:
+    with stand_ins():
+        yield
+
+
+def played(config: Config, *steps: object) -> Play:
+    play = Play(Schedule(config, tuple(steps_of(*steps))))  # type: ignore[arg-type]
+    for step in play.schedule.steps:
+        play.do(step)
+    return play
+
+
+def is_contradicted(play: Play, break_class: BreakClass, event: EventFact) -> bool:
+    money = event.money
+    found = Break(
+        break_id=UUID(int=1),
+        break_class=break_class,
+        match_key=money.match_key,
+        transaction_key=money.transaction_key,
+        leg=money.leg,
+        amount_minor=money.amount_minor,
+        currency=money.currency,
+        copies=1,
+        story="",
+        evidence={"at": f"topic:{event.place.topic}:{event.place.partition}:{event.offset}"},
+    )
+    world, grace = play.world, play.world.contract.partner_grace
+    return why_not_so(found, world.truth, world.config, run_began=world.clock.now, grace=grace) is not None
+
+
+@pytest.mark.parametrize("repaired", [True, False])
+def test_a_repair_whose_row_stands_had_its_effect(repaired: bool) -> None:
+    play = played(
+        Config(legs=2, posts="column", key_is_unique=False),
+        *("window", ("half_trade", 1, 2), "window", "window", *(["plan_and_act", "wait"] if repaired else [])),
+    )
+    assert is_contradicted(play, BreakClass.COMPENSATION_NOT_EFFECTIVE, play.world.truth.events[0]) is repaired
+
+
+@pytest.mark.parametrize("marker_gone", [True, False])
+def test_an_event_whose_marker_stands_has_not_bled(marker_gone: bool) -> None:
+    play = played(Config(producer_mode="transactional"), "window", "trade")
+    play.world.truth.events[0].reopened = marker_gone
+    assert is_contradicted(play, BreakClass.BLED_INTO_TRANSACTION, play.world.truth.events[0]) is not marker_gone
+
+
+@pytest.mark.parametrize("aborted", [True, False])
+def test_no_transaction_is_torn_by_the_protocol_of_which_nothing_was_aborted(aborted: bool) -> None:
+    play = played(Config(legs=2, producer_mode="transactional"), "window", "pay", *(["abort_first"] if aborted else []))
+    assert is_contradicted(play, BreakClass.TORN_BY_PROTOCOL, play.world.truth.events[0]) is not aborted
+
+
+@pytest.mark.parametrize(
+    ("befalls", "may_cause"),
+    [
+        ("retain_all", {Doubt.LOG_EXPIRED, Doubt.READERS_DISAGREE}),
+        ("compact", {Doubt.LOG_COMPACTED, Doubt.UNEXPLAINED_GAP, Doubt.READERS_DISAGREE}),
+        (
+            "truncate",
+            {Doubt.LOG_TRUNCATED, Doubt.LOG_REWRITTEN, Doubt.UNEXPLAINED_GAP, Doubt.READERS_DISAGREE},
+        ),
+        (
+            "recreate",
+            {Doubt.TOPIC_RECREATED, Doubt.LOG_REWRITTEN, Doubt.UNEXPLAINED_GAP, Doubt.READERS_DISAGREE},
+        ),
+        ("poison", {Doubt.UNREADABLE_PAYLOAD}),
+        ("touch", {Doubt.LEDGER_REWRITTEN}),
+        ("wait", set()),
+    ],
+)
+def test_a_doubt_has_its_cause_in_what_befell_since_a_run_looked(befalls: str, may_cause: set[Doubt]) -> None:
+    play = played(
+        Config(partitions=1, producer_mode="transactional"),
+        *("window", "pay", "abort_first", "trade", ("trade", 1), "window", befalls),
+    )
+    caused = {
+        doubt for doubt in WITH_A_CAUSE if has_its_cause(play.world, "books", 2, DoubtFound(doubt=doubt, sentence=""))
+    }
+    assert caused == may_cause
+
+
+def test_what_expired_before_the_run_before_looked_is_no_cause() -> None:
+    play = played(Config(partitions=1, producer_mode="plain"), "window", "trade", "retain_all", "window", "wait")
+    expired = DoubtFound(doubt=Doubt.LOG_EXPIRED, sentence="")
+    assert has_its_cause(play.world, "books", 1, expired)
+    assert not has_its_cause(play.world, "books", 2, expired)
