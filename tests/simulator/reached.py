@@ -51,6 +51,8 @@ NOT_YET: Mapping[str, str] = {
 SELDOM: Mapping[str, str] = {
     "doubt readers_disagree": "Kafka's own client, the second reader, is not run; a log that is cut back between the "
     "census and the scan of inputs shows it once in some 500 schedules",
+    "break compensation_not_effective": "only of a repair that an election or an owner has taken away without a trace: "
+    "once in 700 schedules",
     "reason TAKEN_BACK_ROW_GONE": "only of a row that is archived unread beside its reversal: once in 3,000 schedules",
 }
 """What is reached too seldom to be waited for, and when."""

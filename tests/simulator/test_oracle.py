@@ -58,8 +58,10 @@ def test_a_repair_whose_row_stands_had_its_effect(repaired: bool) -> None:
 @pytest.mark.parametrize("marker_gone", [True, False])
 def test_an_event_whose_marker_stands_has_not_bled(marker_gone: bool) -> None:
     play = played(Config(producer_mode="transactional"), "window", "trade")
-    play.world.truth.events[0].reopened = marker_gone
-    assert is_contradicted(play, BreakClass.BLED_INTO_TRANSACTION, play.world.truth.events[0]) is not marker_gone
+    truth = play.world.truth
+    event = truth.events[0]
+    truth.losses.append((play.world.clock.now, "truncated", event.place, event.offset + marker_gone))
+    assert is_contradicted(play, BreakClass.BLED_INTO_TRANSACTION, event) is not marker_gone
 
 
 @pytest.mark.parametrize("aborted", [True, False])

@@ -27,7 +27,7 @@ SHAPE = pa.schema(
         ("currency", pa.string()),
     ]
 )
-KINDS = (("events", "postgres"), ("rows", "postgres"), ("rows", "jdbc"), ("rows", "parquet"), ("events", "iceberg"))
+KINDS = (("events", "postgres"), ("rows", "jdbc"), ("rows", "parquet"), ("events", "iceberg"))
 SUM, MISSING = BreakClass.GROUP_SUM_MISMATCH, BreakClass.MISSING_IN_LEDGER
 
 

@@ -19,8 +19,10 @@ _BEFALLS = {
     Doubt.READERS_DISAGREE: {"truncated", "recreated", "compacted", "retained"},
 }
 """What of a log's misfortunes may be the cause."""
-_STANDS = {Doubt.TOPIC_RECREATED, Doubt.LOG_TRUNCATED, Doubt.LOG_REWRITTEN}
-"""What may have come long before: it is told for as long as it holds, or once the log has grown again."""
+_STANDS = {Doubt.TOPIC_RECREATED, Doubt.LOG_TRUNCATED, Doubt.LOG_REWRITTEN, Doubt.LOG_COMPACTED}
+"""What may have come long before: it is told for as long as it holds, once the log has grown again, or once a slice
+begins where an open transaction had held the books.
+"""
 
 
 def has_its_cause(world: World, name: str, cut_n: int, found: DoubtFound) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from tallystick.model.findings import Break
+from tallystick.model.offsets import TopicPartition
 from tests.simulator.oracle.facts import KeyFacts, facts_of, wrongs_of
 from tests.simulator.world.config import Config
 from tests.simulator.world.truth import EventFact, RowFact, Truth
@@ -180,11 +181,14 @@ def _has_an_aborted_leg(found: Break, truth: Truth) -> bool:
 
 
 def _why_not_bled(found: Break, truth: Truth) -> str | None:
-    """An event bleeds into the next transaction of its producer once the marker of its own is cut away."""
-    bled = [one for one in truth.events_of(found.match_key) if one.reopened and one.once_visible]
-    if any(found.evidence["at"] == f"topic:{one.place.topic}:{one.place.partition}:{one.offset}" for one in bled):
+    """An event bleeds into the next transaction of its producer once an election has cut the marker of its own away."""
+    at = found.evidence["at"]
+    _, topic, partition, offset = at.split(":")
+    place = TopicPartition(topic=topic, partition=int(partition))
+    cut_back = (above for _, what, of, above in truth.losses if what == "truncated" and of == place)
+    if any(above > int(offset) for above in cut_back):
         return None
-    return f"bled_into_transaction of {found.match_key} at {found.evidence['at']}: its marker stands"
+    return f"bled_into_transaction of {found.match_key} at {at}: its marker stands"
 
 
 def told(facts: KeyFacts) -> str:
