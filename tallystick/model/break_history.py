@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 from uuid import UUID
 
 from tallystick.model.finding_names import BreakClass
@@ -83,6 +84,17 @@ class ToldBreak:
     of_inputs: bool = False
     """Does an input topic play the ledger's part?"""
     repairs: tuple[EarlierRepair, ...] = ()
+
+
+class ExecutedRepair(NamedTuple):
+    """An action that was done for good, by a plan that was drawn from a cut's run: what it wrote is in no earlier cut.
+
+    known_utc: since when what it wrote is known to stand; of one that was reopened: since it was done again.
+    """
+
+    action_id: UUID
+    planned_from_cut: int
+    known_utc: datetime
 
 
 @dataclass(frozen=True, kw_only=True)

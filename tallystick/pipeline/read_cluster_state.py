@@ -82,18 +82,19 @@ def _another_history(cut: Cut, read: LedgerSnapshot) -> LedgerSnapshot | None:
 def _actions(engine: Engine, sides: Sources, cut: Cut, past: RunHistory) -> tuple[ExecutedAction, ...]:
     """Compensations that were published, whose item was broken still when the cut was made, and that left no trace.
 
-    None of before a cut that was closed unread, or had lost offsets: what it wrote may have stood there. Nor one whose
-    row stands: by xmin an UPDATE may have taken it to a later cut, and else it has been judged for what it is.
+    None that was planned before a cut that was closed unread, or had lost offsets: it may have stood there. Nor one
+    whose row stands: by xmin an UPDATE may have taken it to a later cut, and else it has been judged for what it is.
     """
     broken = [item for item in (*past.carried, *past.surplus_items) if item.state is ItemState.BROKEN and item.break_id]
     executed = executed_actions(engine, sides.contract.name) if broken else {}
-    done = [
-        ExecutedAction(action_id=executed[item.break_id][0], executed_utc=executed[item.break_id][1], item=item)
+    unread = max([*(cut.n for cut in past.closed), *(loss.cut_n for loss in past.losses)], default=0)
+    was_read = [
+        ExecutedAction(action_id=action.action_id, executed_utc=action.known_utc, item=item)
         for item in broken
         if item.break_id in executed
+        for action in [executed[item.break_id]]
+        if action.planned_from_cut >= unread
     ]
-    unread = [*(cut.marked_at_utc for cut in past.closed), *(loss.marked_at_utc for loss in past.losses)]
-    was_read = [one for one in done if not unread or one.executed_utc > max(unread)]
     keys = {one.item.match_key for one in was_read}
     rows = sides.ledger.look_up_rows(keys, cut.ledger_slice) if keys else {}
     standing = {row.action_id for found in rows.values() for row in found}

@@ -1285,6 +1285,21 @@ def test_a_repair_whose_event_nobody_has_read_had_no_effect_only_where_it_is_kno
     assert ("compensation_not_effective" in said) is told
 
 
+@pytest.mark.parametrize("kill", [(("kill", 24),), ()], ids=["killed before it said so", "said"])
+def test_a_repair_that_a_later_start_found_may_have_expired_unread_before_that(kill: tuple[object, ...]) -> None:
+    played = play(
+        Config(direction="ledger_to_topic", key_is_unique=True, contracts=2),
+        *("window", ("half_trade", 0, 10), "window", "window", *kill, ("plan_and_act", 3, 4), ("retain_all", 3, 4)),
+        *("window", *(["act"] if kill else [])),
+    )
+    found = "already_published" if kill else "published"
+    assert any(f"acted on: ['{found} ev-1-payout" in said for said in played.world.told)
+    said = [
+        str(one.break_class) for row in played.world.store.of("books").verdicts.values() for one in row.result.breaks
+    ]
+    assert said == ["missing_in_topic_never_produced"]
+
+
 def test_a_row_with_the_number_of_one_that_went_when_a_backup_was_put_back_is_not_that_one_written_anew() -> None:
     played = play(
         Config(slice_by="written_xid", legs=2, key_is_unique=False, carrier_mode="at_least", posts="column"),

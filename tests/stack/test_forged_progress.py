@@ -397,7 +397,7 @@ def test_what_a_forged_record_had_made_done_before_is_reopened_by_a_person(world
     assert (world.copies(), world.states()) == (once(rows), {"done": 2})
     (line,) = (one for one in read_audit(world.store, world.contract.name) if one.event == "reopened")
     assert (line.actor, line.detail["was"], line.detail["reason"]) == ("eve", "done", "nothing was paid, case 7")
-    assert executed_actions(world.store, world.contract.name)[a.break_id][1] > line.recorded_at
+    assert executed_actions(world.store, world.contract.name)[a.break_id].known_utc > line.recorded_at
     cleared = world.runs.item(outstanding_breaks(world.store, world.contract.name)[0].item_break, n=2)
     world.runs.commit(world.store, world.runs.result(2, items=(replace(cleared, state=ItemState.CLEARED),)))
     gone = a if a.match_key == cleared.match_key else b

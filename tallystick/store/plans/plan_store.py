@@ -17,7 +17,7 @@ from sqlalchemy.exc import OperationalError
 
 from tallystick.compensation.plan import DailyUsage, Plan, PlanItem, RepairKind
 from tallystick.host.terminal_user import Terminal, at_terminal
-from tallystick.model.break_history import KnownRepair
+from tallystick.model.break_history import ExecutedRepair, KnownRepair
 from tallystick.model.errors import TallystickError
 from tallystick.model.findings import total_money
 from tallystick.store.runs.contract_store import newest_contract, read_contract
@@ -148,11 +148,8 @@ def open_actions(engine: Engine, contract_name: str) -> dict[UUID, StoredAction]
         return {row.action_id: action_of(row) for row in connection.execute(statement)}
 
 
-def executed_actions(engine: Engine, contract_name: str) -> dict[UUID, tuple[UUID, datetime]]:
-    """Break id to the action that repaired it for good, and since when its event is known to stand.
-
-    Of one that was reopened: since it was done again.
-    """
+def executed_actions(engine: Engine, contract_name: str) -> dict[UUID, ExecutedRepair]:
+    """Return the actions by the break that they repaired."""
     action_id = audit_table.c.detail["action_id"].as_string()
     line = audit_table.alias("line")
     last_reopened = (
@@ -165,7 +162,13 @@ def executed_actions(engine: Engine, contract_name: str) -> dict[UUID, tuple[UUI
         .scalar_subquery()
     )
     statement = (
-        select(compensation_action.c.break_id, compensation_action.c.action_id, func.min(audit_table.c.recorded_at))
+        select(
+            compensation_action.c.break_id,
+            compensation_action.c.action_id,
+            compensation_plan.c.cut_n,
+            func.min(audit_table.c.recorded_at),
+        )
+        .join(compensation_plan, compensation_plan.c.plan_id == compensation_action.c.plan_id)
         .join(audit_table, action_id == cast(compensation_action.c.action_id, Text))
         .where(
             audit_table.c.contract == contract_name,
@@ -173,10 +176,10 @@ def executed_actions(engine: Engine, contract_name: str) -> dict[UUID, tuple[UUI
             compensation_action.c.state == ActionState.DONE,
             or_(compensation_action.c.reopened == 0, audit_table.c.audit_id > last_reopened),
         )
-        .group_by(compensation_action.c.break_id, compensation_action.c.action_id)
+        .group_by(compensation_action.c.break_id, compensation_action.c.action_id, compensation_plan.c.cut_n)
     )
     with engine.connect() as connection:
-        return {break_id: (one, since) for break_id, one, since in connection.execute(statement)}
+        return {break_id: ExecutedRepair(*action) for break_id, *action in connection.execute(statement)}
 
 
 def known_repairs(engine: Engine, action_ids: Collection[str]) -> tuple[KnownRepair, ...]:

@@ -24,7 +24,7 @@ from tallystick.compensation.write_off import (
     refuse_while_repaired,
 )
 from tallystick.host.terminal_user import Terminal
-from tallystick.model.break_history import KnownRepair, LifeStep
+from tallystick.model.break_history import ExecutedRepair, KnownRepair, LifeStep
 from tallystick.model.cut import JudgedPart
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import total_money
@@ -71,7 +71,7 @@ def open_actions(engine: Store, contract_name: str) -> dict[UUID, StoredAction]:
     }
 
 
-def executed_actions(engine: Store, contract_name: str) -> dict[UUID, tuple[UUID, datetime]]:
+def executed_actions(engine: Store, contract_name: str) -> dict[UUID, ExecutedRepair]:
     found = {}
     for action_id, row in engine.actions.items():
         if row.stored.state is not ActionState.DONE or row.stored.break_id is None:
@@ -85,7 +85,8 @@ def executed_actions(engine: Store, contract_name: str) -> dict[UUID, tuple[UUID
             if line.contract == contract_name and line.event in ("published", "already_published")
         ]
         if since:
-            found[row.stored.break_id] = (action_id, min(since))
+            plan, _ = engine.plans[row.stored.plan_id]
+            found[row.stored.break_id] = ExecutedRepair(action_id, plan.cut_n, min(since))
     return found
 
 
