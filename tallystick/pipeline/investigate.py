@@ -502,7 +502,9 @@ def _tell_rows_apart(
         judged |= {item.item_id: item for item in past.surplus_items if item.side is ItemSide.LEDGER}
     items = (*past.carried, *judged.values())
     of_rows = items_of_rows(items, scan.copies, ids_repeat=ids_repeat)
-    beside = stored.rows_beside if stored else _rows_beside(sides, cut, scan, of_rows) if ids_repeat else None
+    beside = stored.rows_beside if stored else None
+    if ids_repeat and stored is None:
+        beside = _rows_beside(sides, cut, scan, of_rows)
     rows_change = sides.contract.ledger.rows_change and not came_again
     copies = tuple(
         with_ids_of_their_own(scan.copies, items, of_rows, beside or (), rows_change=rows_change, cut_n=cut.n)

@@ -1,7 +1,6 @@
 """A folder in memory answers the product's questions as real Parquet files do, and its world's books are right."""
 
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from tallystick.ledger.parquet import ParquetLedger
 from tallystick.model.cut import LedgerSlice
 from tests.simulator.schedule.play import Play, Schedule, steps_of
 from tests.simulator.standins.parquet_ledger import WorldParquetLedger
-from tests.simulator.standins.seams import stand_ins
 from tests.simulator.world.clock import Clock
 from tests.simulator.world.config import Config
 from tests.simulator.world.contracts import contract_of
@@ -126,12 +124,6 @@ def test_a_file_whose_last_row_goes_is_not_there_any_more() -> None:
 # Books over files.
 
 
-@pytest.fixture
-def _outside() -> Iterator[None]:
-    with stand_ins():
-        yield
-
-
 BOTH = pytest.mark.parametrize("direction", ["topic_to_ledger", "ledger_to_topic"])
 
 
@@ -149,7 +141,7 @@ def played(direction: str, *steps: object) -> Play:
 
 
 @BOTH
-@pytest.mark.usefixtures("_outside")
+@pytest.mark.usefixtures("in_the_world")
 @pytest.mark.parametrize(
     ("step", "told"),
     [

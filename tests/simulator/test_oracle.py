@@ -1,24 +1,19 @@
 """The oracle contradicts what is not so: a break or a doubt that is put into a run's mouth, beside one that holds."""
 
-from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
 
+from tallystick.matching.scan_result import topic_item_id
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import Break, DoubtFound
 from tests.simulator.oracle.causes import WITH_A_CAUSE, has_its_cause
 from tests.simulator.oracle.reports import why_not_so
 from tests.simulator.schedule.play import Play, Schedule, steps_of
-from tests.simulator.standins.seams import stand_ins
 from tests.simulator.world.config import Config
 from tests.simulator.world.truth import EventFact
 
-
-@pytest.fixture(autouse=True)
-def _outside() -> Iterator[None]:
-    with stand_ins():
-        yield
+pytestmark = pytest.mark.usefixtures("in_the_world")
 
 
 def played(config: Config, *steps: object) -> Play:
@@ -40,7 +35,7 @@ def is_contradicted(play: Play, break_class: BreakClass, event: EventFact) -> bo
         currency=money.currency,
         copies=1,
         story="",
-        evidence={"at": f"topic:{event.place.topic}:{event.place.partition}:{event.offset}"},
+        evidence={"at": topic_item_id(event.place.topic, event.place.partition, event.offset)},
     )
     world, grace = play.world, play.world.contract.partner_grace
     return why_not_so(found, world.truth, world.config, run_began=world.clock.now, grace=grace) is not None

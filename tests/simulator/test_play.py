@@ -1,6 +1,5 @@
 """A schedule plays the same again, whatever is left out of it and wherever its runs are killed."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
@@ -13,17 +12,13 @@ from tests.simulator.schedule.play import Do, Play, Schedule, steps_of
 from tests.simulator.schedule.shrink import Failure, play, shrink, story_of
 from tests.simulator.standins.kept_state import KeptClusterState
 from tests.simulator.standins.run_functions import outstanding_breaks
-from tests.simulator.standins.seams import stand_ins
 from tests.simulator.world.config import Config
 
 DAY = ("window", "trade", ("trade", 1, 3), ("half_trade", 1, 7), "window", "window")
 BOTH = pytest.mark.parametrize("direction", ["topic_to_ledger", "ledger_to_topic"])
 
 
-@pytest.fixture(autouse=True)
-def _outside() -> Iterator[None]:
-    with stand_ins():
-        yield
+pytestmark = pytest.mark.usefixtures("in_the_world")
 
 
 def played(config: Config, *steps: object) -> Play:

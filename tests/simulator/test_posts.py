@@ -1,7 +1,5 @@
 """The executor posts into the simulated ledger, and takes back, each once, wherever it is killed."""
 
-from collections.abc import Iterator
-
 import pytest
 from psycopg import sql
 
@@ -9,7 +7,6 @@ from tests.simulator.oracle.effects_in_ledger import effects_in_ledger
 from tests.simulator.schedule.play import Play, Schedule, steps_of
 from tests.simulator.standins.poster import PosterConnection
 from tests.simulator.standins.run_functions import outstanding_breaks
-from tests.simulator.standins.seams import stand_ins
 from tests.simulator.world.config import Config
 
 MISSING = ("window", "half_trade", "lose", "window", "window")
@@ -24,10 +21,7 @@ REPAIRED = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture(autouse=True)
-def _outside() -> Iterator[None]:
-    with stand_ins():
-        yield
+pytestmark = pytest.mark.usefixtures("in_the_world")
 
 
 def played(config: Config, *steps: object) -> Play:

@@ -4,7 +4,7 @@ One file, since each test is one start of one protocol on the same few books.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,7 +29,6 @@ from tallystick.store.plans.plan_store import ActionState
 from tests.simulator.schedule.play import Do, Play, Schedule, steps_of
 from tests.simulator.standins import plan_functions, run_functions
 from tests.simulator.standins.executor import WorldProducer
-from tests.simulator.standins.seams import stand_ins
 from tests.simulator.world.batches import Record
 from tests.simulator.world.broker import PartitionLog
 from tests.simulator.world.config import Config
@@ -46,10 +45,7 @@ TWO_LOST = ("window", ("half_trade", 2, 7), ("half_trade", 2, 8), ("half_trade",
 DOUBLED = ("window", ("trade", 1, 5), "window", ("redeliver", 1, 5), "window")
 
 
-@pytest.fixture(autouse=True)
-def _outside() -> Iterator[None]:
-    with stand_ins():
-        yield
+pytestmark = pytest.mark.usefixtures("in_the_world")
 
 
 @dataclass

@@ -3,20 +3,13 @@
 One file, since each story is a line of the same list and is told by the same few questions.
 """
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.simulator.schedule.play import Play, Schedule, steps_of
 from tests.simulator.standins.run_functions import outstanding_breaks
-from tests.simulator.standins.seams import stand_ins
 from tests.simulator.world.config import Config
 
-
-@pytest.fixture(autouse=True)
-def _outside() -> Iterator[None]:
-    with stand_ins():
-        yield
+pytestmark = pytest.mark.usefixtures("in_the_world")
 
 
 def play(config: Config, *steps: object) -> Play:

@@ -19,5 +19,12 @@ def copy_of(server: PostgresServer, name: str) -> Iterator[PostgresServer]:
         copy.stop()
 
 
+def copy_of_the_disk(server: PostgresServer, name: str) -> PostgresServer:
+    """The server as it is now, as a snapshot of a virtual machine is; not started yet, and no standby."""
+    copy = server.copy(Path(server.folder).with_name(name))
+    (copy.folder / "standby.signal").unlink()
+    return copy
+
+
 def reader_of(server: PostgresServer) -> str:
     return server.dsn(LEDGER_READER, LEDGER_DATABASE)

@@ -1,7 +1,6 @@
 """A ledger that may not be trusted as it is: a replica, a restored copy, a fail-over, hidden rows, an empty column."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -26,7 +25,7 @@ from tallystick_spark.readers.ledger_frame import read_ledger, slice_queries
 from tallystick_spark.readers.postgres_rows import read_rows
 from tests.stack.live_books import LEDGER, LiveBooks, doubts, payment, payments
 
-from .ledger_copies import copy_of, reader_of
+from .ledger_copies import copy_of, copy_of_the_disk, reader_of
 from .ledger_table import Table, table
 from .live import NewBooks
 
@@ -142,8 +141,7 @@ def test_a_restored_copy_that_gives_ids_out_again_is_doubted_and_its_events_are_
     """Same system, same timeline: a copy of the disk, as a snapshot of a virtual machine is."""
     with new_books(direction="topic_to_ledger") as books:
         books.take_cut()
-        copy = books.stack.ledger_server.copy(Path(books.stack.ledger_server.folder).with_name("restored"))
-        (copy.folder / "standby.signal").unlink()
+        copy = copy_of_the_disk(books.stack.ledger_server, "restored")
         try:
             for name in ("a", "b", "c"):
                 books.both(payment(name))
@@ -169,8 +167,7 @@ def test_a_row_with_the_number_of_one_that_went_with_the_old_server_is_not_that_
     """Its event would be missing in the ledger, and a plan would post a second row."""
     with new_books(direction="topic_to_ledger") as books:
         books.take_cut()
-        copy = books.stack.ledger_server.copy(Path(books.stack.ledger_server.folder).with_name("put_back"))
-        (copy.folder / "standby.signal").unlink()
+        copy = copy_of_the_disk(books.stack.ledger_server, "put_back")
         numbers = f"SELECT array_agg(entry_id ORDER BY entry_id) FROM {books.table}"
         try:
             books.both(payment("a"))

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from tallystick.matching.scan_result import topic_place
 from tallystick.model.findings import Break
-from tallystick.model.offsets import TopicPartition
 from tests.simulator.oracle.facts import KeyFacts, facts_of, wrongs_of
 from tests.simulator.world.config import Config
 from tests.simulator.world.truth import EventFact, RowFact, Truth
@@ -183,10 +183,9 @@ def _has_an_aborted_leg(found: Break, truth: Truth) -> bool:
 def _why_not_bled(found: Break, truth: Truth) -> str | None:
     """An event bleeds into the next transaction of its producer once an election has cut the marker of its own away."""
     at = found.evidence["at"]
-    _, topic, partition, offset = at.split(":")
-    place = TopicPartition(topic=topic, partition=int(partition))
+    place, offset = topic_place(at)
     cut_back = (above for _, what, of, above in truth.losses if what == "truncated" and of == place)
-    if any(above > int(offset) for above in cut_back):
+    if any(above > offset for above in cut_back):
         return None
     return f"bled_into_transaction of {found.match_key} at {at}: its marker stands"
 

@@ -238,7 +238,7 @@ class Truth:
         """
         gone: dict[str, RowFact] = {}
         for row_id in [one for one in self.rows if one >= database.next_row_id]:
-            fact, kept_as = self.rows.pop(row_id), min(0, *self.rows, 0) - 1
+            fact, kept_as = self.rows.pop(row_id), min([0, *self.rows]) - 1
             fact.gone_at = fact.gone_at or now
             gone[fact.origin] = fact
             fact.origin = f"{fact.origin} of before {now:%d %H:%M:%S}"
