@@ -177,11 +177,11 @@ def test_a_row_with_the_number_of_one_that_went_with_the_old_server_is_not_that_
             copy.start()
             monkeypatch.setenv(environment_variable(LEDGER), reader_of(copy))
             with psycopg.connect(copy.dsn(LEDGER_OWNER, LEDGER_DATABASE), autocommit=True) as owner:
-                for _ in range(100):  # until ids are given out that no cut has read up to
-                    owner.execute("SELECT pg_current_xact_id()")
                 for name in ("c", "d"):
                     books.produce(payment(name))
                 restored = books.next_run()
+                for _ in range(100):  # until ids are given out that no cut has read up to
+                    owner.execute("SELECT pg_current_xact_id()")
                 for name in ("c", "d"):
                     books.post(payment(name), connection=owner)
                 after = owner.execute(numbers).fetchone()
