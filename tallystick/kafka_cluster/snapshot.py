@@ -69,7 +69,7 @@ def read_cluster(
     anchors, rewritten = follow_anchors(
         fetch, together, cut.n, after, going_on, earlier.anchors, scanned=scanned, compacting=compacting
     )
-    anchors = _with_cut_off(anchors, cut, after)
+    anchors = _with_cut_off(anchors, cut, _as_they_end(admin, topics, after, going_on, anchors))
     by_topic = {one.topic: one for one in settings}
     expiries = (read_unread_expiry(fetch, topic_slice, now, by_topic.get(now.topic)) for topic_slice, now in going_on)
     return ClusterState(
@@ -97,8 +97,10 @@ def read_below_baseline(
     for admin, topics in clusters:
         fetch, together = fetchers(admin, fetch_bytes=_FETCH_BYTES)
         after = read_topic_snapshot(admin, topics)
-        anchors, _ = follow_anchors(fetch, together, baseline.n, after, _going_on(baseline, after), (), scanned={})
-        found += _with_cut_off(_with_written_anew(anchors, baseline), baseline, after)
+        going_on = _going_on(baseline, after)
+        anchors, _ = follow_anchors(fetch, together, baseline.n, after, going_on, (), scanned={})
+        ends = _as_they_end(admin, topics, after, going_on, anchors)
+        found += _with_cut_off(_with_written_anew(anchors, baseline), baseline, ends)
     return tuple(found)
 
 
@@ -236,6 +238,25 @@ def _with_cut_off(
             others = [one for one in anchors if one.topic_partition != now.topic_partition]
             anchors = (*others, *newest_anchors(of_it, [cut_off_since(read, now, cut_n=cut.n)]))
     return anchors
+
+
+def _as_they_end(
+    admin: KafkaAdminClient,
+    topics: Sequence[str],
+    after: tuple[PartitionSnapshot, ...],
+    going_on: _GoingOn,
+    anchors: Iterable[BatchFingerprint],
+) -> tuple[PartitionSnapshot, ...]:
+    """Partitions, asked for again where anchors do not reach a slice's end: its log may have been cut back since, and a
+    cleaner may have taken the batches there.
+    """
+    reached: dict[TopicPartition, int] = {}
+    for one in anchors:
+        reached[one.topic_partition] = max(one.kafka_offset_end, reached.get(one.topic_partition, 0))
+    for read, now in going_on:
+        if max(now.log_start, reached.get(now.topic_partition, 0)) < read.offsets.kafka_offset_end:
+            return read_topic_snapshot(admin, topics)
+    return after
 
 
 def _place(now: PartitionSnapshot) -> TopicPartition:

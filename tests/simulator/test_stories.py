@@ -1397,3 +1397,56 @@ def test_a_row_updated_beyond_the_index_of_keys_is_not_missing_whose_event_was_c
     verdicts = played.world.store.of("books").verdicts
     at = next(n for n, row in verdicts.items() if "ledger_rewritten" in {str(one.doubt) for one in row.result.doubts})
     assert [str(one.doubt) for one in verdicts[at + 1].result.doubts] == ["partner_not_settled"]
+
+
+@pytest.mark.parametrize(("step", "told"), [("truncate", True), ("wait", False)], ids=["cut back", "whole"])
+def test_a_log_that_is_cut_back_while_a_run_looks_at_it_is_told_of_once_it_has_grown_again(
+    step: str, told: bool
+) -> None:
+    """The run that finds it says so; what is written there behind that run, no later one reads."""
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="jdbc", carrier_mode="at_least"),
+        *(("pay", 4), ("pay", 2), "window", ("pay", 1, 11), ("half_trade", 2, 7), ("carry", 1, 3), "window"),
+        *(("half_trade", 5, 7), ("trade", 4, 2), "window", ("carry", 2, 11), ("carry", 5), ("redeliver", 5), "window"),
+        *((step, 0, 5, 43), "window", ("trade", 0, 6)),
+    )
+    assert ("log_rewritten" in doubts(played, upto=5)[4]) == told
+
+
+@pytest.mark.parametrize(("step", "told"), [("truncate", True), ("wait", False)], ids=["cut back", "whole"])
+def test_a_log_that_is_cut_back_while_its_baseline_looks_at_it_is_told_of_once_it_has_grown_again(
+    step: str, told: bool
+) -> None:
+    played = play(
+        Config(slice_by="written_xid", producer_mode="plain", carrier_mode="at_least", partitions=1),
+        *(("trade", 0, 4), ("trade", 1, 4), ("trade", 0, 5), (step, 0, 4, 17), "window"),
+        *(("trade", 0, 6), ("trade", 1, 6), ("trade", 0, 6), "window"),
+    )
+    assert ("log_rewritten" in doubts(played, upto=1)[0]) == told
+
+
+@pytest.mark.parametrize(("step", "told"), [("restore", True), ("wait", False)], ids=["put back", "as it was"])
+def test_a_row_that_gets_an_id_of_before_once_its_server_was_put_back_is_told_of_and_its_event_stays_missing(
+    step: str, told: bool
+) -> None:
+    played = play(
+        Config(slice_by="written_xid", legs=2, producer_mode="plain", carrier_mode="at_least"),
+        *("window", ("back_up", 2, 3), ("canary_key", 4, 9), ("trade", 0, 5), "window", (step, 0, 5)),
+        *(("cluster_down", 0, 0, 19), "window", "cluster_down", "window", ("carry", 4, 5), ("correct_by_hand", 4, 4)),
+        *("window", ("lose", 3, 7)),
+    )
+    assert ("ledger_ids_reused" in doubts(played, upto=4)[3]) == told
+    assert ("missing_in_ledger" in outstanding(played)) == told
+
+
+@pytest.mark.parametrize(("step", "told"), [("restore", True), ("wait", False)], ids=["put back", "as it was"])
+def test_a_phantom_that_gets_an_id_of_before_is_told_of_by_its_id_alone(step: str, told: bool) -> None:
+    """By written_xid nobody sees that it is touched later, behind the run that said so."""
+    played = play(
+        Config(slice_by="written_xid", legs=2),
+        *(("trade", 0, 6), ("cluster_down", 0, 0, 20), "window", "cluster_down", ("back_up", 0, 3), ("phantom", 1, 10)),
+        *(("touch", 1, 2), "touch", "change", "window", (step, 0, 4), ("touch", 4, 3, 33), ("touch", 4, 3, 34)),
+        *(("touch", 4, 2, 35), "window", ("phantom", 1, 9), "window", ("touch", 4, 0, 30), "window"),
+    )
+    assert ("ledger_ids_reused" in doubts(played, upto=3)[2]) == told
+    assert outstanding(played) == ["phantom_in_ledger"] * (1 if told else 2)

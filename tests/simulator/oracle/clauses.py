@@ -17,7 +17,7 @@ from tests.simulator.oracle.effects_in_ledger import effects_in_ledger
 from tests.simulator.oracle.facts import KeyFacts, Wrong, came, facts_of, wrongs_of
 from tests.simulator.oracle.given_up import effects_given_up
 from tests.simulator.oracle.reports import told, why_not_so
-from tests.simulator.oracle.unread import TAKEN, rows_in_closed_cuts, unread_events
+from tests.simulator.oracle.unread import TAKEN, rows_in_closed_cuts, rows_in_no_cut, unread_events
 from tests.simulator.oracle.what_else import (
     about_taken_back,
     came_late_and_unseen,
@@ -319,6 +319,8 @@ class Oracle:
             return True
         if wrong.kind.endswith("twice") and self._inputs_cut_back_and_told(doubts):
             return True
+        if self._got_an_id_of_before(name, facts.rows):
+            return True
         if any(row.odd_id for row in facts.rows) and self._odd_ids_told(facts, doubts):
             return True
         if wrong.kind.endswith("twice") and (self._read_in_part(name, facts) or self._closed_unread(name, facts)):
@@ -494,7 +496,16 @@ class Oracle:
         rows, doubts = self.world.truth.rows_of(found.match_key), self.doubted.get(name, ())
         of_rows = _NOT_ALL_ROWS.get(self.world.config.slice_by, ())
         told = any(one in of_rows and when >= row.visible_at for row in rows for when, one in doubts)
+        told |= self._got_an_id_of_before(name, rows)
         return told or bool(rows_in_closed_cuts(self.world, name, rows))
+
+    def _got_an_id_of_before(self, name: str, rows: Iterable[RowFact]) -> bool:
+        """Did a run say, after one came that no cut has read, that ids were given out again?"""
+        return any(
+            one is Doubt.LEDGER_IDS_REUSED and when >= row.visible_at
+            for row in rows_in_no_cut(self.world, name, rows)
+            for when, one in self.doubted.get(name, ())
+        )
 
     def _a_reversal_went_unread(self, name: str, found: Break) -> bool:
         """Has a cut that was closed a row of ours that takes one of the key's rows back?"""

@@ -41,6 +41,28 @@ def rows_in_closed_cuts(world: World, name: str, rows: Iterable[RowFact]) -> lis
     return [row for row in rows if any(one.position_start <= (by(row) or 0) < one.position_end for one in closed)]
 
 
+def rows_in_no_cut(world: World, name: str, rows: Iterable[RowFact]) -> list[RowFact]:
+    """Those whose transaction's id lies in no slice that was read once they had come: on a server that was put back ids
+    are given out again.
+    """
+    by = {"written_xid": lambda row: row.written_xid, "xmin": lambda row: row.xid}.get(world.config.slice_by)
+    if by is None:
+        return []
+    books = world.store.of(name)
+    read = [
+        (books.cuts[n].cut.ledger_slice, row.recorded_at)
+        for n, row in books.verdicts.items()
+        if Doubt.CUT_CLOSED not in row.doubts
+    ]
+    return [
+        row
+        for row in rows
+        if not any(
+            part.position_start <= (by(row) or 0) < part.position_end and at >= row.visible_at for part, at in read
+        )
+    ]
+
+
 _TAKEN_IN_WORDS = {Doubt.LOG_EXPIRED, Doubt.LOG_COMPACTED}
 
 
