@@ -67,7 +67,7 @@ def calm_evidence(evidence: Evidence) -> Evidence:
     one = _slice(part)
     end = cut.ledger_slice.position_end
     snapshot = replace(cut.ledger_slice.snapshot, low_mark=end, high_mark=end)
-    ledger_slice = replace(cut.ledger_slice, mark=end, snapshot=snapshot, changed=())
+    ledger_slice = replace(cut.ledger_slice, mark=end, snapshot=snapshot, changed=(), anchors=(), lost=())
     later = cut.now_utc + _DAY
     return Evidence(
         contract=contract,

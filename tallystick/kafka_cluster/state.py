@@ -17,6 +17,7 @@ from tallystick.model.cut import (
     Cut,
     Discontinuity,
     FileChange,
+    LedgerAnchor,
     LedgerSnapshot,
     PartitionSnapshot,
     TopicSlice,
@@ -225,6 +226,8 @@ class ClusterState:
     """The ledger's server once it had been read, where it does not go on from the one that the cut was made on."""
     ledger_files: tuple[FileChange, ...] = ()
     """Files of the slice that were not as the cut had taken them, when they had been read."""
+    ledger_lost: tuple[LedgerAnchor, ...] = ()
+    """Anchors of the slice that were not there any more, or others, when it had been read."""
     ledger_sums: PositionSums | None = None
     cursor_positions: tuple[CursorPosition, ...] = ()
     """Where the last cuts before this one ended, on the sides that this one could not read up to its mark."""

@@ -18,7 +18,7 @@ from tallystick.kafka_log.fetch import open_admin
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.ledger.protocol import HorizonHolder, LedgerDescription, LedgerRow
 from tallystick.ledger.unread_rows import UnreadRows
-from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
+from tallystick.model.cut import FileChange, LedgerAnchor, LedgerSlice, LedgerSnapshot
 
 _NOWHERE = LedgerSnapshot(low_mark=0, high_mark=0, system_identifier="", timeline=0, lsn="0/0")
 
@@ -55,6 +55,9 @@ class InputTopics:
         return None
 
     def changed_files(self, ledger_slice: LedgerSlice) -> tuple[FileChange, ...]:
+        return ()
+
+    def lost_anchors(self, ledger_slice: LedgerSlice) -> tuple[LedgerAnchor, ...]:
         return ()
 
     def count_unread(self, ledger_slice: LedgerSlice, *, below: int, before: UnreadRows | None) -> None:

@@ -10,9 +10,10 @@ One file, since slicing, counting and looking up by one column rest on the same 
 """
 
 import re
+import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache, cached_property
@@ -67,7 +68,7 @@ from tallystick.ledger.protocol import (
     not_unique_row_id,
 )
 from tallystick.ledger.unread_rows import UnreadRows
-from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
+from tallystick.model.cut import FileChange, LedgerAnchor, LedgerSlice, LedgerSnapshot
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -76,6 +77,9 @@ _REMAINDER_OF = 1_000_003
 """A prime; two rows that differ by a multiple of it look alike in the sum."""
 _SHIFT = 524_287
 """A prime too, so that small remainders leave their order."""
+ANCHORS_MAX = 5
+"""Rows kept per cut."""
+_LOOKED_THROUGH = 1_000
 _KEYS_AT_ONCE = 500
 """Number of values in one IN list; SQLite takes 32,766, others fewer."""
 
@@ -244,10 +248,31 @@ class JdbcLedger:
         return snapshot, self._rows_below(snapshot.low_mark)
 
     def fix(self, ledger_slice: LedgerSlice) -> LedgerSlice:
-        return ledger_slice
+        if self.ledger.by_innodb:
+            return ledger_slice  # an UPDATE moves a row there
+        newest = self._newest_rows(self._order < self._bound(ledger_slice.position_end), limit=ANCHORS_MAX)
+        return replace(ledger_slice, anchors=newest)
 
     def changed_files(self, ledger_slice: LedgerSlice) -> tuple[FileChange, ...]:
         return ()
+
+    def lost_anchors(self, ledger_slice: LedgerSlice) -> tuple[LedgerAnchor, ...]:
+        """Look through some of the rows that stand there now: of more than that nobody can say."""
+        anchors = ledger_slice.anchors
+        if not anchors:
+            return ()
+        where = self._between(anchors[-1].position, anchors[0].position + 1)
+        now = self._newest_rows(where, limit=_LOOKED_THROUGH)
+        return () if len(now) == _LOOKED_THROUGH else tuple(one for one in anchors if one not in now)
+
+    def _newest_rows(self, where: ColumnElement[bool], *, limit: int) -> tuple[LedgerAnchor, ...]:
+        row_id, key = (self._column(name) for name in (self.ledger.columns.row_id, self.ledger.columns.match_key))
+        query = select(self._order, row_id, key).where(where, self._pairs)
+        newest = query.order_by(self._order.desc(), row_id.desc()).limit(limit)
+        return tuple(
+            LedgerAnchor(position=self._position(position), row_id=_text(name), key_checksum=_checksum(_text(of)))
+            for position, name, of in self.connection.execute(newest)
+        )
 
     def holder(self, *, horizon: int) -> HorizonHolder | None:
         """Return the overlap itself as the holder where nobody can see whose rows are still to come."""
@@ -645,6 +670,10 @@ def _fraction(key: str) -> Decimal | None:
 
 def _text(value: Any) -> str:
     return "" if value is None else str(value)
+
+
+def _checksum(key: str) -> int:
+    return zlib.crc32(key.encode("utf-8", "surrogatepass"))
 
 
 def _said(error: DBAPIError) -> str:

@@ -31,7 +31,7 @@ from tallystick.ledger.protocol import (
     LedgerUnreachable,
 )
 from tallystick.ledger.unread_rows import UnreadRows
-from tallystick.model.cut import FileChange, LedgerFile, LedgerSlice, LedgerSnapshot
+from tallystick.model.cut import FileChange, LedgerAnchor, LedgerFile, LedgerSlice, LedgerSnapshot
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -167,6 +167,9 @@ class ParquetLedger:
 
     def changed_files(self, ledger_slice: LedgerSlice) -> tuple[FileChange, ...]:
         return changes(known_files([replace(ledger_slice, changed=())]), self._list())
+
+    def lost_anchors(self, ledger_slice: LedgerSlice) -> tuple[LedgerAnchor, ...]:
+        return ()
 
     def holder(self, *, horizon: int) -> HorizonHolder | None:
         wait = f"the rule that a file must be left alone for {self.ledger.quiet_seconds} s"

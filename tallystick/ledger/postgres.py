@@ -32,7 +32,7 @@ from tallystick.ledger.protocol import (
     LedgerRow,
 )
 from tallystick.ledger.unread_rows import UnreadCount, UnreadRows
-from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
+from tallystick.model.cut import FileChange, LedgerAnchor, LedgerSlice, LedgerSnapshot
 
 
 def read_ledger_snapshot(connection: psycopg.Connection) -> LedgerSnapshot:
@@ -316,6 +316,9 @@ class PostgresLedger:
         return ledger_slice
 
     def changed_files(self, ledger_slice: LedgerSlice) -> tuple[FileChange, ...]:
+        return ()
+
+    def lost_anchors(self, ledger_slice: LedgerSlice) -> tuple[LedgerAnchor, ...]:
         return ()
 
     def holder(self, *, horizon: int) -> HorizonHolder | None:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from tallystick.ledger.earlier_rows import EarlierRows
 from tallystick.ledger.unread_rows import UnreadCount, UnreadRows
-from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
+from tallystick.model.cut import FileChange, LedgerAnchor, LedgerSlice, LedgerSnapshot
 from tallystick.model.errors import TallystickError
 
 
@@ -106,6 +106,12 @@ class Ledger(Protocol):
 
     def changed_files(self, ledger_slice: LedgerSlice) -> tuple[FileChange, ...]:
         """Return the files of the slice that are not as they were when it was fixed."""
+        ...
+
+    def lost_anchors(self, ledger_slice: LedgerSlice) -> tuple[LedgerAnchor, ...]:
+        """Return the slice's anchors that are not there any more, or others; none where the server says by itself that
+        it was put back to an earlier state.
+        """
         ...
 
     def holder(self, *, horizon: int) -> HorizonHolder | None:

@@ -23,7 +23,7 @@ def locate_row(row: LedgerRow, ledger_slice: LedgerSlice) -> LookupHit:
     if row.position < ledger_slice.baseline_position:
         place = RecordLocation.BEFORE_BASELINE
     elif row.position < ledger_slice.position_start:
-        was_read = row.was_read and row.position >= ledger_slice.reused_below
+        was_read = row.was_read and not ledger_slice.reused_from <= row.position < ledger_slice.reused_below
         place = RecordLocation.EARLIER_SLICE if was_read else RecordLocation.UNREAD
     elif is_behind_horizon(row, ledger_slice):
         place = RecordLocation.PENDING

@@ -3,6 +3,8 @@
 Decides where a cut ends. Does not ask the broker or the ledger: `topic_snapshot` and `ledger_snapshot` do.
 
 Stored documents call positions by PostgreSQL's names, whatever the ledger is. They keep them, as the fields' aliases.
+
+One file, since a cut is one value: each of its parts, and how a side goes on where the cut before it ended.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -170,6 +172,16 @@ class FileChange:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LedgerAnchor:
+    """One of the newest rows that cuts have read of a ledger whose server tells nothing of its history."""
+
+    position: int
+    row_id: str
+    key_checksum: int
+    """CRC-32 of its match key."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class LedgerSlice:
     """Half-open range of positions, in PostgreSQL transaction ids, with the state of the server when it was fixed."""
 
@@ -192,6 +204,12 @@ class LedgerSlice:
     left_from: int | None = None
     """Where rows of those may have been written first: they may come from files that an earlier slice left, too, and
     that were written anew before any took them."""
+    reused_from: int = 0
+    """Positions below it are those of before."""
+    anchors: tuple[LedgerAnchor, ...] = ()
+    """The newest rows below its end, when it was fixed."""
+    lost: tuple[LedgerAnchor, ...] = ()
+    """Those of the slice before that were not there any more, or others, when this one was fixed."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.position_start <= self.position_end:
@@ -278,6 +296,19 @@ def mark_by_time(sample: Sample, *, offsets: Mapping[TopicPartition, int], posit
         high_watermarks=tuple((part, min(mark, offsets.get(part, mark))) for part, mark in sample.high_watermarks),
         ledger_high_mark=min(sample.ledger_high_mark, sample.ledger_high_mark if position is None else position),
     )
+
+
+def with_lost(ledger_slice: LedgerSlice, previous: LedgerSlice, lost: tuple[LedgerAnchor, ...]) -> LedgerSlice:
+    """Return the slice of a ledger that has lost anchors of the slice before: the positions above the newest one that
+    all of them leave standing may be given out again.
+    """
+    if not lost:
+        return ledger_slice
+    oldest = min(one.position for one in lost)
+    reused_from = max((one.position + 1 for one in previous.anchors if one.position < oldest), default=0)
+    if previous.reused_below:
+        reused_from = min(reused_from, previous.reused_from)
+    return replace(ledger_slice, lost=lost, reused_from=reused_from, reused_below=ledger_slice.position_start)
 
 
 def is_failed_over(before: LedgerSnapshot, now: LedgerSnapshot) -> bool:

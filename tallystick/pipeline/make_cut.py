@@ -32,6 +32,7 @@ from tallystick.model.cut import (
     is_late,
     mark_by_time,
     next_topic_slice,
+    with_lost,
 )
 from tallystick.model.errors import TallystickError
 from tallystick.model.finding_names import Doubt
@@ -98,6 +99,9 @@ def resolve_cut(
             mark = _mark_by_time(sides, mark, previous, window_end_utc=window_end_utc)
         following = next_ledger_slice(previous.ledger_slice, ledger, mark) if previous else _baseline_ledger(ledger)
         ledger_slice = sides.ledger.fix(following)
+        if previous is not None:
+            lost = sides.ledger.lost_anchors(previous.ledger_slice)
+            ledger_slice = with_lost(ledger_slice, previous.ledger_slice, lost)
     cut = Cut(
         contract=contract.name,
         n=previous.n + 1 if previous else 0,
@@ -197,6 +201,7 @@ def next_ledger_slice(previous: LedgerSlice, ledger: LedgerSnapshot, mark: Sampl
         mark=max(previous.position_end, mark.ledger_high_mark),
         baseline_position=previous.baseline_position,
         reused_below=previous.reused_below if same_history else previous.position_end,
+        reused_from=previous.reused_from if same_history else 0,
     )
 
 

@@ -52,6 +52,7 @@ def read_cluster_state(
         else (),
         ledger=_another_history(cut, sides.ledger.read_snapshot()),
         ledger_files=sides.ledger.changed_files(cut.ledger_slice),
+        ledger_lost=sides.ledger.lost_anchors(cut.ledger_slice),
         ledger_sums=_position_sums(sides, cut, earlier),
     )
 

@@ -156,8 +156,9 @@ def _by_column(contract: Contract, figures: RunFigures) -> str:
         f"By the column {ledger.order_by} with an overlap of {ledger.overlap}, weaker than a horizon: that no row "
         "comes into sight further behind the newest one is the contract's word, the database cannot tell. What comes "
         f"later is in no cut; of the rows below this slice {_older(figures)}, so that one that came or went shows, "
-        "and of integers one of each too, by their sum. A row that is changed in place, its column apart, and another "
-        "server behind the same address are not seen."
+        "and of integers one of each too, by their sum. That a backup was put back shows by the newest rows that were "
+        "read. A row that is changed in place, its column apart, is not seen, nor is another server that has those "
+        "newest rows."
     )
 
 

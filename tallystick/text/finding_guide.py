@@ -271,7 +271,7 @@ DOUBT_TEXTS: Mapping[Doubt, ClassText] = {
     ),
     Doubt.LEDGER_IDS_REUSED: ClassText(
         title="Transaction ids given out again",
-        means="The ledger gives out ids that earlier cuts had read past: rows with them are in no cut.",
+        means="The ledger gives out ids or numbers that earlier cuts had read past: rows with them are in no cut.",
         check_first="Was the server restored from a copy? Begin a contract under a new name: it begins new books.",
     ),
     Doubt.KEY_INDEX_LOST: ClassText(

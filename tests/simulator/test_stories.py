@@ -1450,3 +1450,17 @@ def test_a_phantom_that_gets_an_id_of_before_is_told_of_by_its_id_alone(step: st
     )
     assert ("ledger_ids_reused" in doubts(played, upto=3)[2]) == told
     assert outstanding(played) == ["phantom_in_ledger"] * (1 if told else 2)
+
+
+@pytest.mark.parametrize(("step", "told"), [("restore", True), ("wait", False)], ids=["put back", "as it was"])
+def test_by_a_column_that_grows_an_event_is_no_second_one_whose_row_got_a_number_of_before(
+    step: str, told: bool
+) -> None:
+    """As many rows with the same numbers as were read: that they have other keys, the newest ones show."""
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="jdbc", legs=2, carrier_mode="at_most"),
+        *("window", ("trade", 0, 1), ("back_up", 2, 2), ("first_again", 3, 4), ("trade", 1, 3), ("first_again", 2, 9)),
+        *("window", (step, 5, 5)),
+    )
+    assert [one for one in doubts(played, upto=2)[1] if one == "ledger_ids_reused"] == ["ledger_ids_reused"] * told
+    assert "duplicate_in_topic_cause_unknown" not in outstanding(played)

@@ -4,6 +4,7 @@ One file, since the same claims are made of every kind of ledger, over the same 
 """
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -173,15 +174,16 @@ def test_by_a_timestamp_a_row_that_went_and_one_that_came_late_cancel_out(new_bo
     ledger = {"kind": "jdbc", "order_by": "occurred_at", "overlap": 0}
     with new_books(direction="topic_to_ledger", ledger=ledger) as books:
         books.take_cut()
-        books.both(*payments("a", "b"))
+        for name in ("went", *"abcde"):  # the newest five are looked for
+            books.both(payment(name))
         assert books.next_run().result.verdict is Verdict.MATCHED
-        books.ledger.execute(f"DELETE FROM {books.table} WHERE event_id = %s", [payment("b").event_id])
+        books.ledger.execute(f"DELETE FROM {books.table} WHERE event_id = %s", [payment("went").event_id])
         books.post(payment("late"))
         books.ledger.execute(
             f"UPDATE {books.table} SET occurred_at = (SELECT min(occurred_at) FROM {books.table}) WHERE event_id = %s",
             [payment("late").event_id],
         )
-        books.both(payment("c"))
+        books.both(payment("f"))
         run = books.next_run()
         assert (run.result.verdict, run.result.figures.ledger_rows) == (Verdict.MATCHED, 1)
 
@@ -201,9 +203,12 @@ def in_a_file(new_books: NewBooks, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         yield books
 
 
+def ledger_file(books: LiveBooks) -> Path:
+    return Path(books.connections.ledger_dsn.removeprefix("sqlite:///"))
+
+
 def post_to_file(books: LiveBooks, *events: Event) -> None:
-    path = Path(books.connections.ledger_dsn.removeprefix("sqlite:///"))
-    with closing(sqlite3.connect(path)) as ledger, ledger:
+    with closing(sqlite3.connect(ledger_file(books))) as ledger, ledger:
         ledger.executemany(
             "INSERT INTO posting (event_id, payment_id, leg, side, amount_minor, currency) VALUES (?, ?, ?, ?, ?, ?)",
             [(one.event_id, one.payment_id, one.leg, "credit", one.amount_minor, one.currency) for one in events],
@@ -211,8 +216,7 @@ def post_to_file(books: LiveBooks, *events: Event) -> None:
 
 
 def change_file(books: LiveBooks, statement: str, *values: object) -> None:
-    path = Path(books.connections.ledger_dsn.removeprefix("sqlite:///"))
-    with closing(sqlite3.connect(path)) as ledger, ledger:
+    with closing(sqlite3.connect(ledger_file(books))) as ledger, ledger:
         ledger.execute(statement, values)
 
 
@@ -243,7 +247,10 @@ def test_newest_rows_that_are_deleted_move_no_other_row_out_of_the_books(in_a_fi
 
     change_file(books, "DELETE FROM posting WHERE event_id = ?", payment("b").event_id)
     went = books.next_run()
-    assert (went.result.breaks, doubts(went)) == ((), ["ledger_rewritten", "ledger_rewritten", "vacuous_run"])
+    assert (went.result.breaks, doubts(went)) == (
+        (),
+        ["ledger_rewritten", "ledger_rewritten", "ledger_ids_reused", "vacuous_run"],
+    )
     assert went.result.doubts[0].sentence.startswith(
         "ledger: the newest row stands at 1, and cuts have read up to 2: the newest rows were deleted."
     )
@@ -255,7 +262,7 @@ def test_newest_rows_that_are_deleted_move_no_other_row_out_of_the_books(in_a_fi
     assert kinds(again) == expected(("duplicate_in_ledger", payment("a")))
     assert doubts(again) == []
     ours, first = again.cut.ledger_slice, baseline.ledger_slice
-    assert (ours.baseline_position, ours.reused_below) == (first.position_end, first.reused_below)
+    assert (ours.baseline_position, ours.reused_from, ours.reused_below) == (first.position_end, 2, 3)
 
     change_file(books, "UPDATE sqlite_sequence SET seq = seq + 5")
     for name in ("d", "e"):
@@ -266,8 +273,38 @@ def test_newest_rows_that_are_deleted_move_no_other_row_out_of_the_books(in_a_fi
     post_to_file(books, payment("f"))
     books.produce(payment("f"))
     moved = books.next_run()
-    assert (moved.result.breaks, doubts(moved)) == ((), ["ledger_rewritten"])
+    assert (moved.result.breaks, doubts(moved)) == ((), ["ledger_rewritten", "ledger_ids_reused"])
     assert "as many as earlier cuts read, and not the same" in moved.result.doubts[0].sentence
+
+
+def test_a_row_that_gets_a_number_of_before_once_a_backup_was_put_back_makes_no_second_event(
+    in_a_file: LiveBooks, tmp_path: Path
+) -> None:
+    """As many rows with the same numbers as were read: that they have other keys, the newest ones show."""
+    books = in_a_file
+    books.take_cut()
+    post_to_file(books, payment("a"))
+    books.produce(payment("a"))
+    assert books.next_run().result.verdict is Verdict.MATCHED
+    file, backup = ledger_file(books), tmp_path / "backup.db"
+    shutil.copy(file, backup)
+    post_to_file(books, *payments("b", "c"))
+    books.produce(*payments("b", "c"))
+    assert books.next_run().result.verdict is Verdict.MATCHED
+
+    shutil.copy(backup, file)
+    post_to_file(books, *payments("d", "e", "f"))
+    books.produce(*payments("d", "e", "f", "a"))
+    run = books.next_run()
+    assert kinds(run) == expected(("duplicate_in_topic_new_session", payment("a")))
+    assert sorted(doubts(run)) == ["ledger_ids_reused", "partner_not_settled"]
+    ours = run.cut.ledger_slice
+    assert ([one.row_id for one in ours.lost], ours.reused_from, ours.reused_below) == (["3", "2"], 2, 4)
+
+    post_to_file(books, payment("g"))
+    books.produce(*payments("g", "f"))
+    later = books.next_run()
+    assert (kinds(later), doubts(later)) == (expected(("duplicate_in_topic_new_session", payment("f"))), [])
 
 
 def test_the_event_of_a_row_that_came_late_where_another_went_is_no_duplicate(in_a_file: LiveBooks) -> None:
@@ -287,14 +324,14 @@ def test_the_event_of_a_row_that_came_late_where_another_went_is_no_duplicate(in
     books.produce(*payments("late", "c", "a"))
     run = books.next_run()
     assert kinds(run) == expected(("duplicate_in_topic_new_session", payment("a")))
-    assert sorted(doubts(run)) == ["ledger_rewritten", "partner_not_settled"]
+    assert sorted(doubts(run)) == ["ledger_ids_reused", "ledger_rewritten", "partner_not_settled"]
 
 
 def test_what_a_column_that_grows_cannot_tell_is_not_seen_and_what_the_log_tells_is(in_a_file: LiveBooks) -> None:
     """The first run as docs/guarantees.md says: MATCHED over wrong money."""
     books = in_a_file
     books.take_cut()
-    names = ("changed", "number taken", "replaced", "paid again", "posted again")
+    names = ("number taken", "changed", "replaced", "paid again", "posted again", "newest")  # five are looked for
     post_to_file(books, *payments(*names))
     books.produce(*payments(*names))
     assert books.next_run().result.verdict is Verdict.MATCHED
@@ -308,7 +345,7 @@ def test_what_a_column_that_grows_cannot_tell_is_not_seen_and_what_the_log_tells
     unseen = books.next_run()
     assert (unseen.result.verdict, unseen.result.figures.ledger_rows) == (Verdict.MATCHED, 1)
 
-    for name in names[2:]:
+    for name in names[2:5]:
         change_file(books, "DELETE FROM posting WHERE event_id = ?", payment(name).event_id)
     post_to_file(books, payment("replaced", 5_000_000), payment("paid again"))
     books.produce(payment("paid again"))
@@ -316,7 +353,7 @@ def test_what_a_column_that_grows_cannot_tell_is_not_seen_and_what_the_log_tells
     assert kinds(told) == expected(
         ("amount_mismatch", payment("replaced")), ("duplicate_in_topic_new_session", payment("paid again"))
     )
-    assert doubts(told) == ["ledger_rewritten"]
+    assert doubts(told) == ["ledger_rewritten", "ledger_ids_reused"]
 
     post_to_file(books, *payments("posted again", "b"))  # the first by a consumer that has read its event once more
     books.produce(payment("b"))

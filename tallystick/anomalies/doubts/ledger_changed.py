@@ -250,6 +250,23 @@ def ledger_ids_reused(contract: Contract, cut: Cut, earlier: EarlierRun, cluster
                 },
             )
             return
+    yield from _anchors_lost(contract, cut, cluster)
+
+
+def _anchors_lost(contract: Contract, cut: Cut, cluster: ClusterState) -> Iterator[DoubtFound]:
+    """Say that the newest rows that were read are gone or others, of a ledger whose server keeps no history."""
+    lost, read_up_to = cut.ledger_slice.lost, cut.ledger_slice.position_start
+    if cluster.ledger_lost:
+        lost, read_up_to = cluster.ledger_lost, cut.ledger_slice.position_end
+    if lost:
+        rows = "; ".join(f"row {one.row_id} at {one.position}" for one in lost)
+        yield DoubtFound(
+            doubt=Doubt.LEDGER_IDS_REUSED,
+            sentence=f"ledger: of the newest rows that cuts have read some are gone, or have another key ({rows}): the "
+            "table was put back to an earlier state, or its newest rows were deleted. Rows that are given "
+            f"{contract.ledger.positions} below {read_up_to} again are in no cut.",
+            details={"row_ids": [one.row_id for one in lost], "read_up_to": read_up_to},
+        )
 
 
 def _steps(

@@ -40,7 +40,7 @@ from tallystick.ledger.protocol import (
     LedgerRow,
 )
 from tallystick.ledger.unread_rows import UnreadRows
-from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
+from tallystick.model.cut import FileChange, LedgerAnchor, LedgerSlice, LedgerSnapshot
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -138,6 +138,9 @@ class IcebergLedger:
             FileChange(before=file, after=replace(file, path=f"{file.path} was expired or rolled back since the cut"))
             for file in gone
         )
+
+    def lost_anchors(self, ledger_slice: LedgerSlice) -> tuple[LedgerAnchor, ...]:
+        return ()
 
     def holder(self, *, horizon: int) -> HorizonHolder | None:
         return None

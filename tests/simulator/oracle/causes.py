@@ -83,6 +83,7 @@ _OF_LEDGER: dict[Doubt, Callable[[World, datetime], bool]] = {
     Doubt.ROW_IDS_REPEAT: _rows_repeat,
     Doubt.UNREADABLE_PAYLOAD: _unreadable,
     Doubt.LEDGER_REWRITTEN: _rewritten,
+    Doubt.CANARY_MISSED: lambda world, since: False,
 }
 WITH_A_CAUSE = frozenset({*_BEFALLS, *_OF_LEDGER})
 """Those of which the world can say what it takes."""

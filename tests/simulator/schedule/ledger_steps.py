@@ -102,8 +102,8 @@ def switch_over(services: Services, a: int, b: int) -> None:
 
 
 def back_up(services: Services, a: int, b: int) -> None:
-    """Of a table that is read by ids of transactions: of others nobody sees that a backup was put back."""
-    if services.world.config.slice_by not in ("xmin", "written_xid"):
+    """Of a table; nothing is known of backups of files and topics."""
+    if services.world.config.slice_by not in ("xmin", "written_xid", "jdbc"):
         return
     services.backup = services.world.database.copy_now()
     services.world.tell("the ledger is backed up")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
+from zlib import crc32
 
 import pyarrow as pa
 
@@ -22,10 +23,10 @@ from tallystick.ledger.earlier_rows import (
     places_by_number,
     slice_name,
 )
-from tallystick.ledger.jdbc import scattered, snapshot_behind
+from tallystick.ledger.jdbc import ANCHORS_MAX, scattered, snapshot_behind
 from tallystick.ledger.protocol import HorizonHolder, LedgerDescription, LedgerRow
 from tallystick.ledger.unread_rows import UnreadCount, UnreadRows
-from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
+from tallystick.model.cut import FileChange, LedgerAnchor, LedgerSlice, LedgerSnapshot
 from tallystick_spark.readers.ledger_frame import LEDGER_ROWS
 from tests.simulator.world.database import Database, Row
 from tests.simulator.world.interleaving import Interleaving
@@ -64,6 +65,9 @@ class WorldLedger:
         return ledger_slice
 
     def changed_files(self, ledger_slice: LedgerSlice) -> tuple[FileChange, ...]:
+        return ()
+
+    def lost_anchors(self, ledger_slice: LedgerSlice) -> tuple[LedgerAnchor, ...]:
         return ()
 
     def holder(self, *, horizon: int) -> HorizonHolder | None:
@@ -295,6 +299,16 @@ class WorldJdbcLedger(WorldLedger):
     def _older_rows(self, start: int) -> int | None:
         return sum(row.row_id < start for row in self._now())
 
+    def fix(self, ledger_slice: LedgerSlice) -> LedgerSlice:
+        self.point.reached("ledger.fix")
+        newest = sorted((row for row in self._now() if row.row_id < ledger_slice.position_end), key=self._position)
+        return replace(ledger_slice, anchors=tuple(map(_anchor, reversed(newest[-ANCHORS_MAX:]))))
+
+    def lost_anchors(self, ledger_slice: LedgerSlice) -> tuple[LedgerAnchor, ...]:
+        self.point.reached("ledger.lost_anchors")
+        now = {_anchor(row) for row in self._now()}
+        return tuple(one for one in ledger_slice.anchors if one not in now)
+
     def count_unread(self, ledger_slice: LedgerSlice, *, below: int, before: UnreadRows | None) -> None:
         return None
 
@@ -323,6 +337,10 @@ class WorldJdbcLedger(WorldLedger):
 
     def _position(self, row: Row) -> int:
         return row.row_id
+
+
+def _anchor(row: Row) -> LedgerAnchor:
+    return LedgerAnchor(position=row.row_id, row_id=str(row.row_id), key_checksum=crc32(row.match_key.encode()))
 
 
 def _sum_of(rows: Iterable[Row]) -> int:

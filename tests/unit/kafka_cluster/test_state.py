@@ -17,7 +17,7 @@ from tallystick.kafka_cluster.state import (
     TopicSettings,
     UnreadExpiry,
 )
-from tallystick.model.cut import Discontinuity, FileChange, LedgerFile
+from tallystick.model.cut import Discontinuity, FileChange, LedgerAnchor, LedgerFile
 from tallystick.pipeline.lookups import LookUps
 from tests.unit.builders import NOON, PART, TOPIC, cut_of, ledger_at, partition_at, positions_of, slice_of
 from tests.unit.kafka_cluster.states import OPEN
@@ -75,6 +75,7 @@ FULL = ClusterState(
     ledger_files=(
         FileChange(before=LedgerFile(path="a.parquet", size_bytes=2**53 + 1, modified_ns=2**60 + 1), after=None),
     ),
+    ledger_lost=(LedgerAnchor(position=2**62 + 1, row_id="a", key_checksum=2**32 - 1),),
     cursor_positions=(*positions_of((20, 2**53 + 1)), *positions_of((300, 301), side=None)),
     server_proofs=(ServerProof(connection="kafka_billing", setting="security.protocol", value="SSL", needs="SSL"),),
 )

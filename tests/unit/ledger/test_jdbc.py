@@ -1,4 +1,7 @@
-"""A ledger read by a column that grows: each row in one slice while its owner keeps the overlap; SQLite, for real."""
+"""A ledger read by a column that grows: each row in one slice while its owner keeps the overlap; SQLite, for real.
+
+One file, since each claim is made of the same table and read through the same few helpers.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -292,6 +295,54 @@ def test_as_many_rows_with_the_same_sum_may_be_others_than_were_read(
     with opened(file, read, sum_then=7, scattered_then=scattered_then) as there:
         found = there.look_up_rows(["late", "late too"], ledger_slice_of(7, 10, baseline=2))
     assert {key: rows[0].was_read for key, rows in found.items()} == {"late": known, "late too": known}
+
+
+def run_sql(url: str, *statements: str) -> None:
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        for one in statements:
+            connection.execute(text(one))
+    engine.dispose()
+
+
+@pytest.mark.parametrize(
+    ("befell", "lost"),
+    [
+        pytest.param((), [], id="nothing"),
+        pytest.param(("UPDATE posting SET amount_minor = 6",), [], id="other amounts"),
+        pytest.param(
+            ("INSERT INTO posting (n, entry_id, event_id, side) VALUES (3, 30, 'x', 'c')",), [], id="one late"
+        ),
+        pytest.param(("UPDATE posting SET event_id = 'other' WHERE n = 8",), ["18"], id="another key"),
+        pytest.param(("UPDATE posting SET entry_id = 28 WHERE n = 8",), ["18"], id="another row there"),
+        pytest.param(("DELETE FROM posting WHERE n = 0",), [], id="an older one went"),
+        pytest.param(("DELETE FROM posting WHERE n >= 8",), ["18"], id="the newest one went"),
+        pytest.param(("DELETE FROM posting",), ["18", "16", "14", "12", "11"], id="all went"),
+    ],
+)
+def test_the_newest_rows_that_were_read_are_looked_for_by_place_id_and_key(
+    file: str, befell: tuple[str, ...], lost: list[str]
+) -> None:
+    rows = [(1, 11, "a"), (2, 12, "b"), (4, 14, "c"), (6, 16, "d"), (8, 18, "e"), (9, 19, "unread")]
+    insert(file, (0, 10, "older"), *rows)
+    with opened(file) as there:
+        fixed = there.fix(ledger_slice_of(2, 9))
+    assert [one.row_id for one in fixed.anchors] == ["18", "16", "14", "12", "11"]
+    run_sql(file, *befell)
+    with opened(file) as there:
+        assert [one.row_id for one in there.lost_anchors(fixed)] == lost
+
+
+@pytest.mark.parametrize(("late", "lost"), [(999, ["11"]), (1_000, [])])
+def test_of_more_rows_than_are_looked_through_none_is_said_to_be_lost(file: str, late: int, lost: list[str]) -> None:
+    """The one that is looked for may be among those that are not."""
+    insert(file, (1, 11, "a"))
+    with opened(file) as there:
+        fixed = there.fix(ledger_slice_of(0, 2))
+    run_sql(file, "DELETE FROM posting")
+    insert(file, *((1, 20 + one, "late") for one in range(late)))
+    with opened(file) as there:
+        assert [one.row_id for one in there.lost_anchors(fixed)] == lost
 
 
 def test_the_database_scatters_as_we_do_and_large_numbers_have_room(file: str) -> None:

@@ -19,6 +19,7 @@ from tallystick.matching.unreadable_ranges import LedgerStarts, Loss
 from tallystick.model.cut import (
     Cut,
     Discontinuity,
+    LedgerAnchor,
     LedgerSlice,
     LedgerSnapshot,
     PartitionSnapshot,
@@ -32,6 +33,7 @@ from tallystick.model.cut import (
     mark_by_time,
     next_topic_slice,
     reuses_ids,
+    with_lost,
     without_expired,
 )
 from tallystick.model.offsets import TopicPartition
@@ -280,6 +282,35 @@ def test_where_the_ids_do_not_go_on_nobody_says_whether_rows_below_the_slice_wer
     assert (same.baseline_position, same.reused_below) == (7, 0)
 
 
+def anchors_at(*positions: int) -> tuple[LedgerAnchor, ...]:
+    return tuple(LedgerAnchor(position=one, row_id=str(one), key_checksum=one) for one in positions)
+
+
+@pytest.mark.parametrize(
+    ("lost", "before", "reused"),
+    [
+        pytest.param((), (0, 0), (0, 0), id="none"),
+        pytest.param((9,), (0, 0), (9, 300), id="the newest"),
+        pytest.param((9, 6), (0, 0), (5, 300), id="some, and newer ones stand"),
+        pytest.param((9, 8, 6, 4, 3), (0, 0), (0, 300), id="all"),
+        pytest.param((9,), (2, 100), (2, 300), id="again"),
+        pytest.param((9,), (100, 200), (9, 300), id="again, and from below"),
+        pytest.param((), (2, 100), (2, 100), id="none since"),
+    ],
+)
+def test_above_the_newest_row_that_all_lost_ones_leave_standing_positions_may_be_given_again(
+    lost: tuple[int, ...], before: tuple[int, int], reused: tuple[int, int]
+) -> None:
+    reused_from, reused_below = before
+    previous = replace(
+        ledger_slice_of(200, 300), anchors=anchors_at(9, 8, 6, 4, 3), reused_from=reused_from, reused_below=reused_below
+    )
+    following = next_ledger_slice(previous, previous.snapshot, sample_at(NOON, 0, 1))
+    now = with_lost(following, previous, anchors_at(*lost))
+    assert (now.reused_from, now.reused_below) == reused
+    assert now.lost == anchors_at(*lost)
+
+
 def test_ids_are_given_again_until_a_cut_has_begun_above_what_had_been_read() -> None:
     """The server passed the old end between two cuts: what it wrote below that is in neither."""
     behind, past, later = (ledger_at(xmin) for xmin in (290, 320, 330))
@@ -446,12 +477,19 @@ def test_a_stored_slice_keeps_its_keys_whatever_code_calls_its_fields() -> None:
         "changed": [],
         "left": [],
         "left_from": None,
+        "reused_from": 0,
+        "anchors": [],
+        "lost": [],
     }
     stored = TypeAdapter(LedgerSlice)
     ledger_slice = replace(ledger_slice_of(200, 300, mark=305), snapshot=ledger_at(300, high_mark=310))
     assert json.dumps(stored.dump_python(ledger_slice, mode="json", by_alias=True)) == json.dumps(document)
     assert stored.validate_python(document) == ledger_slice
-    of_old = {key: value for key, value in document.items() if key not in ("left", "left_from")}
+    of_old = {
+        key: value
+        for key, value in document.items()
+        if key not in ("left", "left_from", "reused_from", "anchors", "lost")
+    }
     assert stored.validate_python(of_old) == ledger_slice
 
 

@@ -9,7 +9,7 @@ from tallystick.anomalies.registry import findings_of
 from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.state import ClusterState, PositionSums
 from tallystick.matching.match_case import RecordLocation
-from tallystick.model.cut import FileChange, LedgerFile, LedgerSnapshot
+from tallystick.model.cut import FileChange, LedgerAnchor, LedgerFile, LedgerSnapshot
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 from tallystick.model.open_item import ItemSide
@@ -188,6 +188,30 @@ def test_a_restored_copy_is_told_with_both_horizons_and_places_in_the_log() -> N
     )
     horizons = {"horizon": 290, "previous_horizon": 300, "lsn": "0/1A00000"}
     assert {name: doubt.details[name] for name in horizons} == horizons
+
+
+@pytest.mark.parametrize(("of_cut", "since", "read_up_to"), [((7,), (), 200), ((), (7,), 300), ((8,), (7,), 300)])
+def test_newest_rows_that_are_gone_or_others_are_told_and_what_may_be_given_again(
+    of_cut: tuple[int, ...], since: tuple[int, ...], read_up_to: int
+) -> None:
+    """Of what was lost since the cut its own rows are among, so that all up to its end may come again."""
+
+    def lost(positions: tuple[int, ...]) -> tuple[LedgerAnchor, ...]:
+        return tuple(LedgerAnchor(position=one, row_id=f"r{one}", key_checksum=1) for one in positions)
+
+    ledger = {"kind": "jdbc", "connection": "l", "table": "main.posting", "order_by": "entry_id", "overlap": 10}
+    now = replace(ledger_slice_of(200, 300), lost=lost(of_cut))
+    cut, cluster = cut_of(ledger_slice=now), ClusterState(ledger_lost=lost(since))
+    (doubt,) = findings_of(
+        ledger_ids_reused, evidence_of(contract=contract_of(ledger=ledger), cut=cut, cluster=cluster)
+    )
+    assert doubt.sentence == (
+        "ledger: of the newest rows that cuts have read some are gone, or have another key (row r7 at 7): the table "
+        "was put back to an earlier state, or its newest rows were deleted. Rows that are given values of entry_id "
+        f"below {read_up_to} again are in no cut."
+    )
+    assert doubt.details == {"row_ids": ["r7"], "read_up_to": read_up_to}
+    assert not [*findings_of(ledger_ids_reused, evidence_of(contract=contract_of(ledger=ledger)))]
 
 
 def test_a_file_that_changed_is_told_with_what_it_was_and_is_and_one_that_did_not_is_none() -> None:
