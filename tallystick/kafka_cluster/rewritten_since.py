@@ -72,7 +72,7 @@ def _anew_above(fetch: Fetch, previous: Cut, cut: Cut, now: PartitionSnapshot) -
             now=f"it ends at offset {ends}",
             is_above=True,
         )
-    start, end = max(before.offsets.kafka_offset_end, now.log_start), min(had_ended, own.readable.kafka_offset_end)
+    start, end = max(before.offsets.kafka_offset_end, now.log_start), min(had_ended, now.high_watermark)
     if start >= end or not 0 <= before.snapshot.leader_epoch < now.leader_epoch:
         return None
     above = replace(own.readable, kafka_offset_start=start, kafka_offset_end=end)

@@ -120,13 +120,29 @@ def losses_of_closed(closed: Iterable[Cut], partitions: Collection[PartitionSnap
     """Return the closed cuts that the log no longer holds as a whole: nobody has read what expired there."""
     log_starts = {part.topic_partition: part.log_start for part in partitions}
     return tuple(
-        Loss(cut_n=cut.n, marked_at_utc=cut.marked_at_utc, ledger_high_mark=cut.ledger_slice.snapshot.high_mark)
+        _loss_of(cut)
         for cut in closed
         if any(
             len(part.offsets) and log_starts.get(part.offsets.topic_partition, 0) > part.offsets.kafka_offset_start
             for part in cut.topic_slices
         )
     )
+
+
+def cleaned_of_closed(closed: Iterable[Cut], compacting: Collection[str]) -> tuple[Loss, ...]:
+    """Return the closed cuts that hold anything of a topic that compacts: what its cleaner takes there no run sees go.
+
+    compacting: names of topics.
+    """
+    return tuple(
+        _loss_of(cut)
+        for cut in closed
+        if any(len(part.offsets) and part.offsets.topic in compacting for part in cut.topic_slices)
+    )
+
+
+def _loss_of(cut: Cut) -> Loss:
+    return Loss(cut_n=cut.n, marked_at_utc=cut.marked_at_utc, ledger_high_mark=cut.ledger_slice.snapshot.high_mark)
 
 
 def pairs_beside_closed(case: MatchGroup, closed: Sequence[Cut]) -> bool:

@@ -27,6 +27,7 @@ from tallystick.kafka_log.offset_census import OffsetProgress, OnProgress, take_
 from tallystick.kafka_log.record import LogRecord, why_unreadable
 from tallystick.ledger.key_index import ReadableIndexes
 from tallystick.ledger.protocol import HorizonHolder
+from tallystick.matching.closed_cut import cleaned_of_closed
 from tallystick.matching.evidence import (
     EarlierRun,
     Evidence,
@@ -280,6 +281,7 @@ def _first_look_ups(grouped: GroupedItems, new_copies_due_utc: datetime) -> Look
         lost = look_ups.lost_before_the_books or cleaned_before_the_books(
             past.baseline, compacting, cut_n=cut.n, windows=contract.ledger.index_windows
         )
+        lost = (*lost, *cleaned_of_closed(past.closed, compacting))
         look_ups = replace(look_ups, log_is_whole=False, lost_before_the_books=lost)
     return look_ups
 

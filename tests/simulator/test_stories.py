@@ -1464,3 +1464,41 @@ def test_by_a_column_that_grows_an_event_is_no_second_one_whose_row_got_a_number
     )
     assert [one for one in doubts(played, upto=2)[1] if one == "ledger_ids_reused"] == ["ledger_ids_reused"] * told
     assert "duplicate_in_topic_cause_unknown" not in outstanding(played)
+
+
+@pytest.mark.parametrize(
+    ("befalls", "told"), [("compact", []), ("phantom", ["phantom_in_ledger"])], ids=["cleaned", "a phantom"]
+)
+def test_a_row_is_no_phantom_whose_event_a_cleaner_may_have_taken_out_of_a_closed_cut(
+    befalls: str, told: list[str]
+) -> None:
+    """Nobody has read the event there, and no run sees it go."""
+    played = play(
+        Config(slice_by="jdbc", producer_mode="plain"),
+        *("window", ("pay_one_leg", 2, 11), ("canary_key", 0, 7), ("pay_one_leg", 3, 7), ("cluster_down", 0, 0, 23)),
+        *("window", ("close_cut", 0, 9), "cluster_down", "window", ("trade", 0, 5), (befalls, 4, 5)),
+    )
+    assert outstanding(played) == told
+
+
+@pytest.mark.parametrize("step", ["rewrite_tail", "wait"])
+def test_a_marker_that_was_cut_away_above_a_held_end_is_told_of_by_the_next_run(step: str) -> None:
+    """It had ended what was read; what is written in its place lies above an open transaction, so that no cut reads it
+    for a while.
+    """
+    played = play(
+        Config(direction="ledger_to_topic", carrier_mode="at_least", contracts=2),
+        *("window", ("half_trade", 4, 7), ("carry_out_of_turn", 5, 7), ("trade", 3, 1), ("rewrite_tail", 3, 2)),
+        *(("redeliver", 5, 2), "window", (step, 5, 8), "window"),
+    )
+    assert ("log_rewritten" in doubts(played, upto=2)[1]) == (step == "rewrite_tail")
+
+
+def test_a_second_event_that_another_contract_takes_back_while_a_run_reads_it_was_one_too_many_then() -> None:
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="written_xid", legs=2, carrier_mode="at_most", contracts=2),
+        *(("trade", 4, 2), "window", ("redeliver", 5, 2, 4), "window", ("plan_and_act", 3, 11, 36), "window"),
+    )
+    run = played.world.store.of("books").verdicts[2]
+    assert [str(one.break_class) for one in run.result.breaks] == ["duplicate_in_topic_new_session"]
+    assert outstanding(played) == []

@@ -174,7 +174,7 @@ class Oracle:
             before = [
                 other
                 for other in self.world.truth.events_of(one.money.match_key)
-                if other is not one and not other.negated and not other.taken_back and other.visible
+                if other is not one and not other.negated and not other.taken_back_at and other.visible
                 if other.visible_at and one.visible_at and other.visible_at < one.visible_at
             ]
             if before:

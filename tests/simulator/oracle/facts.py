@@ -74,12 +74,8 @@ def facts_of(truth: Truth, match_key: str, *, before: datetime | None = None) ->
     def there(at: datetime | None) -> bool:
         return at is not None and (before is None or at < before)
 
-    events = [one for one in truth.events_of(match_key) if not one.negated and not one.taken_back]
-    rows = [
-        one
-        for one in truth.rows_of(match_key)
-        if not one.nets and (one.taken_back_at is None or not there(one.taken_back_at))
-    ]
+    events = [one for one in truth.events_of(match_key) if not one.negated and not there(one.taken_back_at)]
+    rows = [one for one in truth.rows_of(match_key) if not one.nets and not there(one.taken_back_at)]
     return KeyFacts(
         match_key=match_key,
         events=tuple(one for one in events if one.visible and there(one.visible_at)),

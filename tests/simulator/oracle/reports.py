@@ -88,7 +88,9 @@ def why_not_so(found: Break, truth: Truth, config: Config, *, run_began: datetim
     if not claim(before, config) and not claim(after, config):
         if any(one.gone_before_books for one in after.events):
             return None
-        if name == "duplicate_in_topic_compensated" and any(one.taken_back for one in truth.events_of(found.match_key)):
+        if name == "duplicate_in_topic_compensated" and any(
+            one.taken_back_at for one in truth.events_of(found.match_key)
+        ):
             return None
         if name.startswith("duplicate_in_ledger") and _changed_beside_a_repair(found, truth):
             return None

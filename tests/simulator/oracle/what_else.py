@@ -105,7 +105,7 @@ def _made_behind(cut: Cut, cut_back_at: datetime, place: TopicPartition, offset:
 
 def about_taken_back(truth: Truth, contract_name: str, found: Break) -> str:
     """Of a duplicate: was an event of its key taken back, and has a person written one off?"""
-    taken_back = any(one.taken_back for one in truth.events_of(found.match_key))
+    taken_back = any(one.taken_back_at for one in truth.events_of(found.match_key))
     if taken_back and (contract_name, found.match_key) in truth.written_off:
         return "; an event was written off and is taken back"
     return ""

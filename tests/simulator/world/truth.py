@@ -31,9 +31,9 @@ class EventFact:
     """One record. outcome: open, committed, aborted, plain; or lost, where the log was cut back below it.
 
     by: who wrote it: service, repair, hand. reverses: item id of the copy that it takes back; negated: it takes one.
-    taken_back: another event has taken it back. compacted: the log's cleaner has taken it. reopened: its marker was cut
-    away once. visible_at: since when a reader may see it; first_visible_at: when one could first, before its marker was
-    cut away. readable: is it an event?
+    taken_back_at: since when another event takes it back. compacted: the log's cleaner has taken it. reopened: its
+    marker was cut away once. visible_at: since when a reader may see it; first_visible_at: when one could first, before
+    its marker was cut away. readable: is it an event?
     """
 
     money: Money
@@ -53,7 +53,7 @@ class EventFact:
     gone_before_books: bool = False
     action_id: str = ""
     reverses: str = ""
-    taken_back: bool = False
+    taken_back_at: datetime | None = None
     compacted: bool = False
     origin: str = field(init=False)
     """What a carrier knows it by."""
@@ -190,8 +190,9 @@ class Truth:
 
     def _taken_back(self, reversal: EventFact) -> None:
         for fact in self.events if reversal.reverses else ():
-            if f"topic:{fact.place.topic}:{fact.place.partition}:{fact.offset}" == reversal.reverses:
-                fact.taken_back |= fact.topic_id == reversal.topic_id
+            at = f"topic:{fact.place.topic}:{fact.place.partition}:{fact.offset}"
+            if at == reversal.reverses and fact.topic_id == reversal.topic_id:
+                fact.taken_back_at = fact.taken_back_at or reversal.visible_at
 
     def log_cut(self, place: TopicPartition, topic_id: str, end: int) -> None:
         """An unclean election took what lies from there on."""

@@ -150,6 +150,14 @@ def test_a_log_that_was_cut_back_above_what_a_cut_could_read_is_told(
     assert (anew.kafka_offset, anew.read_by_cut, anew.before, anew.is_above) == (offset, 1, before, True)
 
 
+def test_it_is_told_while_an_open_transaction_holds_the_next_cut_below_it() -> None:
+    """The cut behind that one sees a leader that has not changed since."""
+    log = log_of(THEN, THEN, LATER)
+    now = standing(log)
+    (anew,) = rewritten_above(log.fetch, HELD, cut_of(replace(slice_of(2, 2), snapshot=now)), [now])
+    assert (anew.kafka_offset, anew.is_above) == (4, True)
+
+
 @pytest.mark.parametrize(
     ("log", "changes"),
     [

@@ -8,6 +8,7 @@ import pytest
 
 from tallystick.matching.closed_cut import (
     CloseRefused,
+    cleaned_of_closed,
     closed_result,
     closing_of,
     losses_of_closed,
@@ -105,6 +106,17 @@ def test_a_closed_cut_says_for_machines_who_closed_it_why_and_what_stands_in_it(
 @pytest.mark.parametrize(("log_start", "is_lost"), [(10, False), (11, True), (20, True)])
 def test_what_expired_of_a_closed_cut_is_lost_unread(log_start: int, is_lost: bool) -> None:
     found = losses_of_closed([CUT], [partition_at(log_start=log_start)])
+    assert [loss.cut_n for loss in found] == [2] * is_lost
+
+
+@pytest.mark.parametrize(
+    ("compacting", "end", "is_lost"),
+    [(["billing.payouts"], 20, True), (["billing.fees"], 20, False), ([], 20, False), (["billing.payouts"], 10, False)],
+)
+def test_what_a_closed_cut_holds_of_a_topic_that_compacts_may_be_lost_unread(
+    compacting: list[str], end: int, is_lost: bool
+) -> None:
+    found = cleaned_of_closed([cut_of(slice_of(10, end), n=2)], compacting)
     assert [loss.cut_n for loss in found] == [2] * is_lost
 
 
