@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from tallystick.model.cut import Cut, PartitionSnapshot
+from tallystick.model.cut import Cut, PartitionSnapshot, TopicSlice
 from tallystick.model.direction import Direction
 
 
@@ -55,6 +55,8 @@ class LedgerStarts:
     rows_stay: does none, whatever it changes? Where nobody knows, neither is so.
     left_from: where a ledger is files, by cut: where rows that it saw and left to the next may have been written first.
     older_below: rows below that position may be older than the books, and their events had expired before these began.
+    seen_first: where a ledger is topics, by cut: the first of the cuts that lost offsets that had seen an input of its
+    slices on the log, where that is an earlier one.
     """
 
     position_start: Mapping[int, int] = field(default_factory=dict)
@@ -63,6 +65,7 @@ class LedgerStarts:
     rows_may_be_older: frozenset[int] = frozenset()
     left_from: Mapping[int, int] = field(default_factory=dict)
     older_below: int = 0
+    seen_first: Mapping[int, int] = field(default_factory=dict)
 
     def holds_older(self, n: int) -> bool:
         """Return whether the cut's slice has rows that were written before the books began: the baseline's horizon
@@ -115,7 +118,7 @@ def _event_may_be_lost(direction: Direction, n: int, losses: Iterable[Loss], sta
     if direction is Direction.TOPIC_TO_LEDGER:
         return any(True for _ in losses)
     if direction is Direction.TOPIC_TO_TOPIC:
-        return _is_lost_beside(n, losses)
+        return _is_lost_beside(starts.seen_first.get(n, n), losses)
     begins = starts.first_write_of(n)
     return any(loss.cut_n >= n or loss.ledger_high_mark > begins for loss in losses)
 
@@ -135,6 +138,26 @@ def _leg_may_be_lost(n: int, losses: Iterable[Loss], *, within: int | None) -> b
     if _is_lost_beside(n, losses):
         return True
     return within is not None and any(loss.cut_n > 0 and n - within <= loss.cut_n for loss in losses)
+
+
+def first_to_see(cut: Cut, earlier: Iterable[Cut], topics: Collection[str]) -> int:
+    """Return the number of the first of these cuts that had seen an input of this one's slices on the log: a
+    transaction that stayed open has held it since, while its output was made. earlier: newest first; its own number
+    where the newest had seen none.
+    """
+    first = cut.n
+    for one in earlier:
+        if not any(_had_seen(one, part) for part in cut.topic_slices if part.offsets.topic in topics):
+            break
+        first = one.n
+    return first
+
+
+def _had_seen(earlier: Cut, part: TopicSlice) -> bool:
+    before = earlier.slice_of(part.offsets.topic_partition)
+    if before is None or not len(part.offsets) or before.snapshot.topic_id != part.snapshot.topic_id:
+        return False
+    return before.snapshot.written_end > part.offsets.kafka_offset_start
 
 
 def older_rows_below(baseline: Cut) -> int:

@@ -476,6 +476,7 @@ def _out_of_sight(contract: Contract, cut: Cut, past: RunHistory, look_ups: Look
             rows_may_be_older=older,
             left_from={**starts.left_from, **({past.previous.n: left_from} if left_from is not None else {})},
             older_below=older_rows_below(past.baseline),
+            seen_first=past.inputs_seen_first,
         ),
         log_is_whole=look_ups.log_is_whole,
         legs_lost_within=look_ups.legs_lost_within,

@@ -1,7 +1,8 @@
 """The history of a contract, as a cut that is judged now needs it."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from sqlalchemy import Engine
 
@@ -11,7 +12,7 @@ from tallystick.ledger.key_index import ReadableIndexes, readable_indexes
 from tallystick.ledger.protocol import Ledger
 from tallystick.ledger.unread_rows import UnreadRows
 from tallystick.matching.match_case import LookupHit, RecordLocation
-from tallystick.matching.unreadable_ranges import LedgerStarts, Loss
+from tallystick.matching.unreadable_ranges import LedgerStarts, Loss, first_to_see
 from tallystick.model.cut import Cut
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemSide, OpenItem
@@ -50,6 +51,8 @@ class RunHistory:
     """Earlier cuts that a person closed, so that nobody has read them."""
     surplus_items: tuple[OpenItem, ...] = ()
     """Surplus copies, which nothing but a reversal ends: no part of the pairing."""
+    inputs_seen_first: Mapping[int, int] = field(default_factory=dict)
+    """LedgerStarts.seen_first of this cut, and of those that first saw what is carried."""
 
     def may_be_older_than_the_books(self, position: int) -> bool:
         """Return whether a row that no slice below the baseline has may have been there when the books began: a
@@ -64,22 +67,57 @@ def read_history(engine: Engine, contract: Contract, cut: Cut, carried: tuple[Op
     baseline = read_cut(engine, contract.name, 0)
     previous = read_cut(engine, contract.name, cut.n - 1)
     assert baseline is not None and previous is not None
+    losses = losses_before(engine, contract.name, cut.n)
+    closed = closed_cuts_before(engine, contract.name, cut.n)
     return RunHistory(
         baseline=baseline,
         previous=previous,
         carried=carried,
         older_rows_expected=ledger_rows_before(engine, contract.name, cut.n),
         rows_before_the_books=ledger_rows_before(engine, contract.name, 1),
-        losses=losses_before(engine, contract.name, cut.n),
+        losses=losses,
         ledger_starts=ledger_starts_of(
             engine, contract.name, {n for item in carried for n in (item.first_seen_cut - 1, item.first_seen_cut)}
         ),
         rows_moved_below=moved_below(engine, contract.name, cut.n - 1),
         unread_rows=unread_rows_of(engine, contract.name, cut.n - 1),
         clean_lags=lags_of_clean_runs(engine, contract.name, cut.n),
-        closed=closed_cuts_before(engine, contract.name, cut.n),
+        closed=closed,
         surplus_items=surplus_items_as_of(engine, contract.name, cut.n),
+        inputs_seen_first=_inputs_seen_first(
+            engine,
+            contract,
+            {cut.n, *(item.first_seen_cut for item in carried)},
+            {0, *(one.cut_n for one in losses), *(one.n for one in closed)},
+            at_hand={one.n: one for one in (baseline, previous, cut)},
+        ),
     )
+
+
+def _inputs_seen_first(
+    engine: Engine,
+    contract: Contract,
+    first_seen: Iterable[int],
+    lossy: Collection[int],
+    *,
+    at_hand: Mapping[int, Cut],
+) -> dict[int, int]:
+    """Return it where the ledger is topics. lossy: cuts that lost offsets, or may have."""
+
+    @cache
+    def read(n: int) -> Cut:
+        found = at_hand[n] if n in at_hand else read_cut(engine, contract.name, n)
+        assert found is not None
+        return found
+
+    if not contract.input_topics:
+        return {}
+    newest_first = sorted(lossy, reverse=True)
+    by_cut = {
+        n: first_to_see(read(n), (read(one) for one in newest_first if one < n), contract.input_topics)
+        for n in first_seen
+    }
+    return {n: first for n, first in by_cut.items() if first < n}
 
 
 def keys_as_old_as_the_books(ledger: Ledger, cut: Cut, past: RunHistory) -> tuple[str, ...]:

@@ -19,13 +19,6 @@ class Known(NamedTuple):
 
 KNOWN: tuple[Known, ...] = (
     Known(
-        "missing, where the output was made and expired unread before its input was held no more",
-        "Of topic_to_topic a loss counts for inputs of the cut itself and of the one before (unreadable_ranges."
-        "_event_may_be_lost): an input that an open transaction has held for longer may be older than that. A cut "
-        "would have to know since when the input's partition was held.",
-        lambda found: "its output went unread, and cuts later its input was read" in found.sentence,
-    ),
-    Known(
         "by xmin missing, where its event expired unread and its row was updated while two runs read the ledger",
         "An UPDATE between a cut and its scan leaves a row to the next cut, as often as it happens, and no run can "
         "tell it from a new one. That it may have happened once counts (LedgerStarts.first_write_of): to let it have "

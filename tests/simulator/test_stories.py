@@ -1502,3 +1502,25 @@ def test_a_second_event_that_another_contract_takes_back_while_a_run_reads_it_wa
     run = played.world.store.of("books").verdicts[2]
     assert [str(one.break_class) for one in run.result.breaks] == ["duplicate_in_topic_new_session"]
     assert outstanding(played) == []
+
+
+@pytest.mark.parametrize(
+    ("befell", "told"),
+    [
+        ([("trade", 2, 11), ("retain_all", 1, 5, 29)], []),
+        (
+            [("half_trade", 2, 11), "lose"],
+            ["missing_in_topic_never_produced", "torn_transaction"],
+        ),
+    ],
+    ids=["its output expired", "it was never made"],
+)
+def test_an_input_that_was_held_is_not_missing_whose_output_may_have_expired_when_a_cut_had_seen_it(
+    befell: list[object], told: list[str]
+) -> None:
+    """The cut that found the output gone has said so (log_expired); the input was read cuts later."""
+    played = play(
+        Config(direction="topic_to_topic", slice_by="topic", legs=2, producer_mode="plain", carrier_mode="at_most"),
+        *(("fall_behind", 4, 7), "window", *befell, "window", "window"),
+    )
+    assert outstanding(played) == told

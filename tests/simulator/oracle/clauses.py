@@ -404,9 +404,6 @@ class Oracle:
     def _about(self, name: str, found: Break) -> str:
         """What else is true of what is said: by it a known violation is told from any other."""
         truth = self.world.truth
-        if self.world.config.slice_by == "topic" and found.break_class.startswith("missing"):
-            unread = unread_events(self.world, name, truth.events_of(found.match_key))
-            return "; its output went unread, and cuts later its input was read" if unread else ""
         if found.break_class.startswith("missing_in_topic"):
             about = moved_ahead_of_runs(self.world, name, found) if self.world.config.slice_by == "xmin" else ""
             return about + self._where_others_stood(name, truth.events_of(found.match_key))

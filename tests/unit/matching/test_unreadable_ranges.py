@@ -10,10 +10,12 @@ from tallystick.matching.unreadable_ranges import (
     Loss,
     OutOfSight,
     cleaned_before_the_books,
+    first_to_see,
     loss_before_the_books,
     older_rows_below,
     out_of_sight,
 )
+from tallystick.model.cut import Cut
 from tallystick.model.direction import Direction
 from tests.unit.builders import L2T, NOON, T2L, T2T, cut_of, ledger_at, ledger_slice_of, partition_at, slice_of
 
@@ -158,3 +160,38 @@ def test_what_the_books_do_not_know_of_ends_where_the_baselines_ledger_had_come_
     part = replace(part, snapshot=replace(part.snapshot, log_start=log_start))
     baseline = cut_of(part, n=0, ledger_slice=ledger_slice_of(100, 100))
     assert older_rows_below(baseline) == below
+
+
+INPUTS = "billing.requests"
+
+
+def inputs_of(n: int, start: int, end: int, *, seen: int, topic: str = INPUTS, topic_id: str = "a") -> Cut:
+    """A cut of one partition. seen: how far its log had been written by then."""
+    part = slice_of(start, end)
+    offsets = replace(part.offsets, topic=topic)
+    snapshot = replace(part.snapshot, topic=topic, topic_id=topic_id, high_watermark=seen)
+    return cut_of(replace(part, offsets=offsets, snapshot=snapshot), n=n)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "first"),
+    [
+        pytest.param([inputs_of(2, 0, 4, seen=5), inputs_of(1, 0, 0, seen=5)], 1, id="held for two cuts"),
+        pytest.param([inputs_of(2, 0, 4, seen=5), inputs_of(1, 0, 0, seen=4)], 2, id="written since the older one"),
+        pytest.param([inputs_of(2, 0, 4, seen=4), inputs_of(1, 0, 0, seen=4)], 3, id="written since both"),
+        pytest.param([inputs_of(2, 0, 4, seen=5, topic="billing.fees")], 3, id="another topic"),
+        pytest.param([inputs_of(2, 0, 4, seen=5, topic_id="b")], 3, id="a topic that was created again"),
+        pytest.param([], 3, id="no earlier cut lost anything"),
+    ],
+)
+def test_an_input_was_seen_first_by_the_oldest_cut_whose_log_held_it(earlier: list[Cut], first: int) -> None:
+    assert first_to_see(inputs_of(3, 4, 8, seen=8), earlier, [INPUTS]) == first
+    assert first_to_see(inputs_of(3, 4, 4, seen=8), earlier, [INPUTS]) == 3
+    assert first_to_see(inputs_of(3, 4, 8, seen=8), earlier, ["billing.payouts"]) == 3
+
+
+@pytest.mark.parametrize(("loss", "expected"), [(2, {5}), (1, {5}), (0, set())])
+def test_an_output_may_be_lost_beside_the_cut_that_had_seen_its_input_first(loss: int, expected: set[int]) -> None:
+    starts = LedgerStarts(seen_first={5: 2})
+    found = out_of_sight(T2T, {4, 5}, [lost(loss, 0)], starts, log_is_whole=False, legs_lost_within=1)
+    assert found.events_lost == expected
