@@ -10,7 +10,6 @@ One file, since slicing, counting and looking up by one column rest on the same 
 """
 
 import re
-import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -68,7 +67,7 @@ from tallystick.ledger.protocol import (
     not_unique_row_id,
 )
 from tallystick.ledger.unread_rows import UnreadRows
-from tallystick.model.cut import FileChange, LedgerAnchor, LedgerSlice, LedgerSnapshot
+from tallystick.model.cut import ANCHORS_MAX, FileChange, LedgerAnchor, LedgerSlice, LedgerSnapshot, anchor_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -77,8 +76,6 @@ _REMAINDER_OF = 1_000_003
 """A prime; two rows that differ by a multiple of it look alike in the sum."""
 _SHIFT = 524_287
 """A prime too, so that small remainders leave their order."""
-ANCHORS_MAX = 5
-"""Rows kept per cut."""
 _LOOKED_THROUGH = 1_000
 _KEYS_AT_ONCE = 500
 """Number of values in one IN list; SQLite takes 32,766, others fewer."""
@@ -270,8 +267,8 @@ class JdbcLedger:
         query = select(self._order, row_id, key).where(where, self._pairs)
         newest = query.order_by(self._order.desc(), row_id.desc()).limit(limit)
         return tuple(
-            LedgerAnchor(position=self._position(position), row_id=_text(name), key_checksum=_checksum(_text(of)))
-            for position, name, of in self.connection.execute(newest)
+            anchor_of(_text(name), _text(key), position=self._position(position))
+            for position, name, key in self.connection.execute(newest)
         )
 
     def holder(self, *, horizon: int) -> HorizonHolder | None:
@@ -670,10 +667,6 @@ def _fraction(key: str) -> Decimal | None:
 
 def _text(value: Any) -> str:
     return "" if value is None else str(value)
-
-
-def _checksum(key: str) -> int:
-    return zlib.crc32(key.encode("utf-8", "surrogatepass"))
 
 
 def _said(error: DBAPIError) -> str:

@@ -32,7 +32,7 @@ from tallystick.ledger.protocol import (
     LedgerRow,
 )
 from tallystick.ledger.unread_rows import UnreadCount, UnreadRows
-from tallystick.model.cut import FileChange, LedgerAnchor, LedgerSlice, LedgerSnapshot
+from tallystick.model.cut import ANCHORS_MAX, FileChange, LedgerAnchor, LedgerSlice, LedgerSnapshot, anchor_of
 
 
 def read_ledger_snapshot(connection: psycopg.Connection) -> LedgerSnapshot:
@@ -268,6 +268,20 @@ def keys_between(
     return tuple(sorted(row[0] for row in connection.execute(query)))
 
 
+def read_anchors(
+    connection: psycopg.Connection, ledger: LedgerSection, *, of: Collection[int] | None = None
+) -> tuple[LedgerAnchor, ...]:
+    """Read the rows with the largest row ids, which are integers, or those of these ids; whatever their position."""
+    row_id, key = ledger.columns.row_id, ledger.columns.match_key
+    newest = f"{row_id} IS NOT NULL AND {postgres_sql.pairing_condition(ledger)}"
+    query = f"""
+        SELECT {row_id}::text, {key}::text FROM {ledger.table}
+        WHERE {newest if of is None else f"{row_id} = ANY(%(of)s)"}
+        ORDER BY {row_id} DESC LIMIT {ANCHORS_MAX}"""
+    parameters = None if of is None else {"of": list(of)}  # without any a % of the condition is one
+    return tuple(anchor_of(name, match_key or "") for name, match_key in connection.execute(query, parameters))
+
+
 @contextmanager
 def held_snapshot(connection: psycopg.Connection, ledger: LedgerSection) -> Iterator[str]:
     """Hold one snapshot for all that a scan reads, by its exported name; this connection reads under it too.
@@ -313,13 +327,19 @@ class PostgresLedger:
         return read_beginning(self.connection, self.ledger, primary=self.primary)
 
     def fix(self, ledger_slice: LedgerSlice) -> LedgerSlice:
-        return ledger_slice
+        if not describe_table(self.connection, self.ledger).row_id_is_integer:
+            return ledger_slice
+        return replace(ledger_slice, anchors=read_anchors(self.connection, self.ledger))
 
     def changed_files(self, ledger_slice: LedgerSlice) -> tuple[FileChange, ...]:
         return ()
 
     def lost_anchors(self, ledger_slice: LedgerSlice) -> tuple[LedgerAnchor, ...]:
-        return ()
+        """Return those whose row id another row has. One that is gone may have been archived."""
+        anchors = ledger_slice.anchors
+        there = read_anchors(self.connection, self.ledger, of=[int(one.row_id) for one in anchors]) if anchors else ()
+        others = {one.row_id for one in there if one not in anchors}
+        return tuple(one for one in anchors if one.row_id in others)
 
     def holder(self, *, horizon: int) -> HorizonHolder | None:
         if self.primary is None:

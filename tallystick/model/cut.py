@@ -7,6 +7,7 @@ Stored documents call positions by PostgreSQL's names, whatever the ledger is. T
 One file, since a cut is one value: each of its parts, and how a side goes on where the cut before it ended.
 """
 
+import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -173,12 +174,22 @@ class FileChange:
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerAnchor:
-    """One of the newest rows that cuts have read of a ledger whose server tells nothing of its history."""
+    """One of the newest rows of a ledger: another one in its place later says that an earlier state was put back."""
 
     position: int
+    """0 where its row id alone tells."""
     row_id: str
     key_checksum: int
-    """CRC-32 of its match key."""
+
+
+ANCHORS_MAX = 5
+"""Rows kept per cut."""
+
+
+def anchor_of(row_id: str, match_key: str, *, position: int = 0) -> LedgerAnchor:
+    """Return what a row is known by. Its key stays out of what is stored: a CRC-32 tells two keys apart."""
+    checksum = zlib.crc32(match_key.encode("utf-8", "surrogatepass"))
+    return LedgerAnchor(position=position, row_id=row_id, key_checksum=checksum)
 
 
 @dataclass(frozen=True, kw_only=True)

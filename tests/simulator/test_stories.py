@@ -1524,3 +1524,14 @@ def test_an_input_that_was_held_is_not_missing_whose_output_may_have_expired_whe
         *(("fall_behind", 4, 7), "window", *befell, "window", "window"),
     )
     assert outstanding(played) == told
+
+
+@pytest.mark.parametrize(("step", "told"), [("restore", True), ("wait", False)], ids=["put back", "as it was"])
+def test_a_disk_that_was_put_back_and_has_caught_up_is_told_by_the_newest_row_ids(step: str, told: bool) -> None:
+    """As many transactions as before: neither the horizon nor the log fell back."""
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="written_xid", producer_mode="plain"),
+        *("window", ("back_up", 1, 1), ("trade", 0, 3), "window", (step, 5, 5), ("trade", 1, 8)),
+    )
+    assert ("ledger_ids_reused" in doubts(played, upto=2)[1]) == told
+    assert outstanding(played) == []

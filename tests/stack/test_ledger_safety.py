@@ -194,6 +194,43 @@ def test_a_row_with_the_number_of_one_that_went_with_the_old_server_is_not_that_
         assert (after, run.result.breaks, run.result.figures.matched_rows) == (before, (), 2)
 
 
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("slice_by", ["xmin", "written_xid"])
+def test_a_disk_that_was_put_back_and_has_caught_up_is_told_by_other_rows_with_the_newest_row_ids(
+    new_books: NewBooks, monkeypatch: pytest.MonkeyPatch, slice_by: str
+) -> None:
+    """Same system, same timeline, later ids and log: but for them nothing says that rows are gone. The events of the
+    rows that have their ids would be duplicates.
+    """
+    with new_books(direction="topic_to_ledger", ledger={"slice_by": slice_by}) as books:
+        books.take_cut()
+        copy = copy_of_the_disk(books.stack.ledger_server, f"caught_up_{slice_by}")
+        try:
+            books.both(*payments("a", "b"))
+            matched = books.next_run()
+            copy.start()
+            monkeypatch.setenv(environment_variable(LEDGER), reader_of(copy))
+            with copy.connect() as admin, psycopg.connect(copy.dsn(LEDGER_OWNER, LEDGER_DATABASE)) as owner:
+                books.post(*payments("c", "d"), connection=owner)
+                owner.commit()
+                for _ in range(100):
+                    admin.execute("SELECT pg_current_xact_id()")
+                admin.execute("SELECT pg_switch_wal()")
+                books.post(*payments("e"), connection=owner)
+                owner.commit()
+            books.produce(*payments("c", "d", "e"))
+            run = books.next_run()
+        finally:
+            copy.stop()
+            monkeypatch.undo()
+        before, now = matched.cut.ledger_slice.snapshot, run.cut.ledger_slice.snapshot
+        assert before.log_position < now.log_position and before.high_mark < now.low_mark
+        assert matched.result.verdict is Verdict.MATCHED
+        assert not {Doubt.LEDGER_FAILED_OVER, Doubt.CANARY_MISSED} & set(doubts(run))
+        assert Doubt.LEDGER_IDS_REUSED in doubts(run)
+        assert run.result.breaks == ()
+
+
 # Hidden rows.
 
 

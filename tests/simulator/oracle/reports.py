@@ -142,12 +142,12 @@ def _is_gone_beside_an_idle_reversal(found: Break, truth: Truth) -> bool:
 
 
 def _came_ahead_of_the_books(facts: KeyFacts, truth: Truth) -> bool:
-    """Is every event of the key older than the books, and every row since? An event comes behind its row, so these have
-    had none.
+    """Is every event of the key older than the books, and a row came since? An event comes behind its row, so that one
+    has had none.
     """
     began = truth.baseline_at
     events = [one.visible_at for one in facts.events if one.visible_at]
-    return began is not None and max(events, default=began) <= began < min(
+    return began is not None and max(events, default=began) <= began < max(
         (row.visible_at for row in (*facts.rows, *facts.gone)), default=began
     )
 

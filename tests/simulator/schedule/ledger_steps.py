@@ -110,12 +110,13 @@ def back_up(services: Services, a: int, b: int) -> None:
 
 
 def restore(services: Services, a: int, b: int) -> None:
-    """The newest backup is put back, for whatever reason. Row ids and transaction ids of since are given out again."""
+    """The newest backup is put back, or its disk, for whatever reason. Ids of since are given out again."""
     if services.backup is None:
         return
     world = services.world
-    world.tell("the ledger's backup is put back: what came since is gone")
-    world.database.restore(services.backup)
+    what = "disk" if b % 2 else "backup"
+    world.tell(f"the ledger's {what} is put back: what came since is gone")
+    world.database.restore(services.backup, a_disk=bool(b % 2))
     gone = world.truth.restored(world.database, world.clock.now)
     services.forget_rows(gone)
     _sessions_are_gone(services)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
-from zlib import crc32
 
 import pyarrow as pa
 
@@ -23,10 +22,10 @@ from tallystick.ledger.earlier_rows import (
     places_by_number,
     slice_name,
 )
-from tallystick.ledger.jdbc import ANCHORS_MAX, scattered, snapshot_behind
+from tallystick.ledger.jdbc import scattered, snapshot_behind
 from tallystick.ledger.protocol import HorizonHolder, LedgerDescription, LedgerRow
 from tallystick.ledger.unread_rows import UnreadCount, UnreadRows
-from tallystick.model.cut import FileChange, LedgerAnchor, LedgerSlice, LedgerSnapshot
+from tallystick.model.cut import ANCHORS_MAX, FileChange, LedgerAnchor, LedgerSlice, LedgerSnapshot, anchor_of
 from tallystick_spark.readers.ledger_frame import LEDGER_ROWS
 from tests.simulator.world.database import Database, Row
 from tests.simulator.world.interleaving import Interleaving
@@ -62,13 +61,19 @@ class WorldLedger:
         return snapshot, self._older_rows(snapshot.low_mark)
 
     def fix(self, ledger_slice: LedgerSlice) -> LedgerSlice:
-        return ledger_slice
+        newest = sorted(self._now(), key=lambda row: row.row_id)[-ANCHORS_MAX:]
+        return replace(ledger_slice, anchors=tuple(anchor_of(str(row.row_id), row.match_key) for row in newest))
 
     def changed_files(self, ledger_slice: LedgerSlice) -> tuple[FileChange, ...]:
         return ()
 
     def lost_anchors(self, ledger_slice: LedgerSlice) -> tuple[LedgerAnchor, ...]:
-        return ()
+        there = {str(row.row_id): row.match_key for row in self._now()}
+        return tuple(
+            one
+            for one in ledger_slice.anchors
+            if one.row_id in there and anchor_of(one.row_id, there[one.row_id]) != one
+        )
 
     def holder(self, *, horizon: int) -> HorizonHolder | None:
         found = self.database.holder_of(horizon)
@@ -340,7 +345,7 @@ class WorldJdbcLedger(WorldLedger):
 
 
 def _anchor(row: Row) -> LedgerAnchor:
-    return LedgerAnchor(position=row.row_id, row_id=str(row.row_id), key_checksum=crc32(row.match_key.encode()))
+    return anchor_of(str(row.row_id), row.match_key, position=row.row_id)
 
 
 def _sum_of(rows: Iterable[Row]) -> int:

@@ -187,9 +187,11 @@ class Database:
         kept.writers = deepcopy({name: writer for name, writer in self.writers.items() if writer.prepared})
         return kept
 
-    def restore(self, backup: "Database") -> None:
-        """The server as it was then, on another timeline: what came since is gone, and its ids come again."""
-        timeline = self.timeline + 1
+    def restore(self, backup: "Database", *, a_disk: bool = False) -> None:
+        """The server as it was then: what came since is gone, and its ids come again. On another timeline, unless a
+        disk was put back.
+        """
+        timeline = self.timeline + (not a_disk)
         self.__dict__.update(backup.copy_now().__dict__)
         self.timeline = timeline
         self.latest_ended = self.next_xid - 1
