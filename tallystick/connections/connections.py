@@ -285,7 +285,7 @@ def store_dsn(environment: Mapping[str, str] = os.environ) -> str:
 def artifacts_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """Return this machine's folder for logs and the Spark server's file, and for all artifacts that go to no store."""
     text = environment.get("TALLYSTICK_ARTIFACTS_DIR") or "build/artifacts"
-    return Path("build/artifacts" if "://" in text else text)
+    return Path("build/artifacts" if "://" in text else text).absolute()
 
 
 def runbook_links(environment: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -86,10 +86,13 @@ Place = Path | ObjectPlace
 
 
 def artifacts_place(environment: Mapping[str, str] = os.environ) -> Place:
-    """Return the place for reports, Data Docs, breaks and the key index. Raises ArtifactsRefused."""
+    """Return the place for reports, Data Docs, breaks and the key index. Raises ArtifactsRefused.
+
+    A folder is said in full: processes of Spark's have other folders of their own.
+    """
     text = environment.get(PLACE_VARIABLE) or _DEFAULT
     if not is_address(text):
-        return Path(text)
+        return Path(text).absolute()
     address = urlsplit(text)
     if address.scheme not in _SCHEMES:
         raise ArtifactsRefused(

@@ -11,7 +11,6 @@ _NOT_HELD_TOPIC = "It is not held back: the topic had settled past the deadline,
 _NOT_HELD_LEDGER = "It is not held back: the ledger's horizon had passed the deadline, with no transaction still open."
 _NOT_EXPIRED = "It has not expired: retention had taken nothing unread by then."
 _NOT_LATE = "It is not late: the deadline, grace included, had passed."
-_ONE_LEDGER_ROW = "It does not follow the ledger: the ledger has no second row that the second event would belong to."
 
 RULED_OUT: Mapping[BreakClass, tuple[str, ...]] = {
     BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED: (
@@ -44,23 +43,19 @@ RULED_OUT: Mapping[BreakClass, tuple[str, ...]] = {
     BreakClass.DUPLICATE_IN_TOPIC_NO_IDEMPOTENCE: (
         "It is no second process: both copies carry the same session.",
         "It is no resend of a producer with idempotence: neither copy has a producer id.",
-        _ONE_LEDGER_ROW,
     ),
     BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION: (
         "It is no retry that the broker would drop: producer id and sequence of the copies differ.",
         "It is no zombie: the copies are not of two epochs of one transactional.id, as far as anybody knows.",
         "It is no input handled twice: the copies do not name the same source in two sessions.",
-        _ONE_LEDGER_ROW,
     ),
     BreakClass.DUPLICATE_IN_TOPIC_ZOMBIE: (
         "It is no unrelated producer: both copies are of one transactional.id, in two generations.",
         "It is no retry that the broker would drop: the producer epochs of the copies differ.",
-        _ONE_LEDGER_ROW,
     ),
     BreakClass.DUPLICATE_IN_TOPIC_REPROCESSED: (
         "It is no retry of one process: the copies were written in two sessions.",
         "It is no other input: where the copies name their source, it is the same.",
-        _ONE_LEDGER_ROW,
     ),
     BreakClass.DUPLICATE_IN_TOPIC_COMPENSATED: (
         "It is no fault of the pipeline's own: one copy carries the header of our compensating action.",

@@ -105,8 +105,10 @@ def command_lines(server: psutil.Process) -> list[str]:
 def test_both_ways_say_the_same(
     books: LiveBooks, server: SparkServer, settings: dict[str, str], artifacts: Path
 ) -> None:
-    """By the server first; then read again by spark-submit, and by the server, which has not moved."""
-    over_server = with_running_server(settings, artifacts)
+    """By the server first; then read again by spark-submit, and by the server, which has not moved. Artifacts go to a
+    folder that is named from here: the server's workers have working folders of their own.
+    """
+    over_server = with_running_server(settings, artifacts) | {"TALLYSTICK_ARTIFACTS_DIR": os.path.relpath(artifacts)}
     cut = books.take_cut()
     judge(books, cut, over_server)
     run = books.stored_run(cut)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tallystick.connections.connections import artifacts_folder
 from tallystick.host.artifacts import (
     ArtifactMissing,
     ArtifactsRefused,
@@ -29,7 +30,9 @@ def options_of(environment: dict[str, str]) -> dict[str, object]:
 
 
 def test_a_folder_stays_a_path() -> None:
-    assert artifacts_place({}) == Path("build/artifacts")
+    assert artifacts_place({}) == artifacts_folder({}) == Path.cwd() / "build/artifacts"
+    nearby = {"TALLYSTICK_ARTIFACTS_DIR": "nearby"}  # a worker of Spark's has another working folder
+    assert artifacts_place(nearby) == artifacts_folder(nearby) == Path.cwd() / "nearby"
     assert artifacts_place({"TALLYSTICK_ARTIFACTS_DIR": "/srv/tally"}) == Path("/srv/tally")
 
 
