@@ -247,29 +247,57 @@ class JdbcLedger:
     def fix(self, ledger_slice: LedgerSlice) -> LedgerSlice:
         if self.ledger.by_innodb:
             return ledger_slice  # an UPDATE moves a row there
-        newest = self._newest_rows(self._order < self._bound(ledger_slice.position_end), limit=ANCHORS_MAX)
-        return replace(ledger_slice, anchors=newest)
+        return replace(ledger_slice, anchors=self._newest_rows(0, ledger_slice.position_end, limit=ANCHORS_MAX))
 
     def changed_files(self, ledger_slice: LedgerSlice) -> tuple[FileChange, ...]:
         return ()
 
     def lost_anchors(self, ledger_slice: LedgerSlice) -> tuple[LedgerAnchor, ...]:
-        """Look through some of the rows that stand there now: of more than that nobody can say."""
+        """Look through some of the rows that stand there now: of those behind them nobody can say. A row that stands at
+        another position, or that the contract's condition leaves out by now, is not lost.
+        """
         anchors = ledger_slice.anchors
         if not anchors:
             return ()
-        where = self._between(anchors[-1].position, anchors[0].position + 1)
-        now = self._newest_rows(where, limit=_LOOKED_THROUGH)
-        return () if len(now) == _LOOKED_THROUGH else tuple(one for one in anchors if one not in now)
+        now = self._newest_rows(anchors[-1].position, anchors[0].position + 1, limit=_LOOKED_THROUGH)
+        looked_down_to = now[-1].position if len(now) == _LOOKED_THROUGH else -1
+        missing = [one for one in anchors if one not in now and one.position > looked_down_to]
+        keys = self._keys_of_rows(missing)
+        return tuple(
+            replace(one, taken=one.row_id in keys)
+            for one in missing
+            if one.key_checksum not in keys.get(one.row_id, ())
+        )
 
-    def _newest_rows(self, where: ColumnElement[bool], *, limit: int) -> tuple[LedgerAnchor, ...]:
-        row_id, key = (self._column(name) for name in (self.ledger.columns.row_id, self.ledger.columns.match_key))
-        query = select(self._order, row_id, key).where(where, self._pairs)
-        newest = query.order_by(self._order.desc(), row_id.desc()).limit(limit)
+    def _newest_rows(self, start: int, end: int, *, limit: int) -> tuple[LedgerAnchor, ...]:
         return tuple(
             anchor_of(_text(name), _text(key), position=self._position(position))
-            for position, name, key in self.connection.execute(newest)
+            for position, name, key in self.connection.execute(self._newest(start, end, limit=limit))
         )
+
+    def _newest(self, start: int, end: int, *, limit: int) -> Select[Any]:
+        rows = select(self._order, self._row_id, self._match_key).where(self._between(start, end), self._pairs)
+        return rows.order_by(self._order.desc()).limit(limit)
+
+    def _keys_of_rows(self, anchors: Sequence[LedgerAnchor]) -> dict[str, set[int]]:
+        """Return checksums of the keys of all rows with these row ids; none where nobody can ask for the ids."""
+        row_id = self._row_id
+        if not anchors or not isinstance(row_id.type, types.Integer | types.Numeric | types.Uuid | types.String):
+            return {}
+        values = (key_value(row_id.type, one.row_id, dialect=self.connection.dialect.name) for one in anchors)
+        asked = [one for one in values if one is not None]
+        found: dict[str, set[int]] = {}
+        for name, key in self.connection.execute(select(row_id, self._match_key).where(row_id.in_(asked))):
+            found.setdefault(_text(name), set()).add(anchor_of("", _text(key)).key_checksum)
+        return found
+
+    @property
+    def _row_id(self) -> Column[Any]:
+        return self._column(self.ledger.columns.row_id)
+
+    @property
+    def _match_key(self) -> Column[Any]:
+        return self._column(self.ledger.columns.match_key)
 
     def holder(self, *, horizon: int) -> HorizonHolder | None:
         """Return the overlap itself as the holder where nobody can see whose rows are still to come."""

@@ -339,7 +339,7 @@ class PostgresLedger:
         anchors = ledger_slice.anchors
         there = read_anchors(self.connection, self.ledger, of=[int(one.row_id) for one in anchors]) if anchors else ()
         others = {one.row_id for one in there if one not in anchors}
-        return tuple(one for one in anchors if one.row_id in others)
+        return tuple(replace(one, taken=True) for one in anchors if one.row_id in others)
 
     def holder(self, *, horizon: int) -> HorizonHolder | None:
         if self.primary is None:

@@ -129,14 +129,18 @@ def losses_of_closed(closed: Iterable[Cut], partitions: Collection[PartitionSnap
     )
 
 
-def cleaned_of_closed(closed: Iterable[Cut], compacting: Collection[str]) -> tuple[Loss, ...]:
+def cleaned_of_closed(
+    closed: Iterable[Cut], compacting: Collection[str], *, cut_n: int, windows: int
+) -> tuple[Loss, ...]:
     """Return the closed cuts that hold anything of a topic that compacts: what its cleaner takes there no run sees go.
 
-    compacting: names of topics.
+    compacting: names of topics. A late partner is taken for one of those for so many windows, as far as the memory of
+    the books reaches.
     """
     return tuple(
         _loss_of(cut)
         for cut in closed
+        if cut_n - cut.n <= windows
         if any(len(part.offsets) and part.offsets.topic in compacting for part in cut.topic_slices)
     )
 

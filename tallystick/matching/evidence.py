@@ -94,12 +94,13 @@ class SecondReading:
 @dataclass(frozen=True, kw_only=True)
 class EarlierRun:
     """The state that the run before this one left: its cut, the ledger as it was then, and how many older rows to
-    expect now.
+    expect now. unread: cuts since then that were closed, oldest first.
     """
 
     cut: Cut | None = None
     ledger: LedgerSnapshot | None = None
     older_rows_expected: int | None = None
+    unread: tuple[Cut, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

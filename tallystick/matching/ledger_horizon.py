@@ -4,6 +4,8 @@ A cut's slice ends at the horizon of its moment, or at the mark where that is lo
 left to a later cut. Where the horizon of a kind of ledger stands, that kind says: `Ledger.read_snapshot`.
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from tallystick.ledger.protocol import LedgerRow
@@ -16,6 +18,22 @@ from tallystick.model.open_item import ItemSide
 def is_behind_horizon(row: LedgerRow, ledger_slice: LedgerSlice) -> bool:
     """Return whether a row that a look-up sees is one that this cut could not read."""
     return row.position >= ledger_slice.position_end
+
+
+def unread_where_reused(
+    by_key: Mapping[str, tuple[LookupHit, ...]], ledger_slice: LedgerSlice
+) -> Mapping[str, tuple[LookupHit, ...]]:
+    """Return the same hits; a row is unread, and not matched in an earlier slice, where its position may have come
+    again since the slice was fixed.
+    """
+
+    def seen_now(hit: LookupHit) -> LookupHit:
+        if hit.side is not ItemSide.LEDGER or hit.place is not RecordLocation.EARLIER_SLICE:
+            return hit
+        reused = ledger_slice.reused_from <= hit.detail["transaction_id"] < ledger_slice.reused_below
+        return replace(hit, place=RecordLocation.UNREAD) if reused else hit
+
+    return {key: tuple(map(seen_now, found)) for key, found in by_key.items()}
 
 
 def locate_row(row: LedgerRow, ledger_slice: LedgerSlice) -> LookupHit:

@@ -180,6 +180,8 @@ class LedgerAnchor:
     """0 where its row id alone tells."""
     row_id: str
     key_checksum: int
+    taken: bool = False
+    """Another row has its row id by now."""
 
 
 ANCHORS_MAX = 5
@@ -217,6 +219,8 @@ class LedgerSlice:
     that were written anew before any took them."""
     reused_from: int = 0
     """Positions below it are those of before."""
+    row_ids_reused: bool | None = None
+    """Whether row ids may have been given out again too. None: they may, where positions may."""
     anchors: tuple[LedgerAnchor, ...] = ()
     """The newest rows below its end, when it was fixed."""
     lost: tuple[LedgerAnchor, ...] = ()
@@ -229,6 +233,11 @@ class LedgerSlice:
     @property
     def held(self) -> bool:
         return self.position_end < self.mark
+
+    @property
+    def row_ids_came_again(self) -> bool:
+        """Return whether a row may have the row id of an earlier one, and not be that one written anew."""
+        return self.reused_below > 0 if self.row_ids_reused is None else self.row_ids_reused
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -319,7 +328,13 @@ def with_lost(ledger_slice: LedgerSlice, previous: LedgerSlice, lost: tuple[Ledg
     reused_from = max((one.position + 1 for one in previous.anchors if one.position < oldest), default=0)
     if previous.reused_below:
         reused_from = min(reused_from, previous.reused_from)
-    return replace(ledger_slice, lost=lost, reused_from=reused_from, reused_below=ledger_slice.position_start)
+    return replace(
+        ledger_slice,
+        lost=lost,
+        reused_from=reused_from,
+        reused_below=ledger_slice.position_start,
+        row_ids_reused=previous.row_ids_came_again or any(one.taken for one in lost) or len(lost) == ANCHORS_MAX,
+    )
 
 
 def is_failed_over(before: LedgerSnapshot, now: LedgerSnapshot) -> bool:

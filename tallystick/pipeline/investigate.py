@@ -27,7 +27,7 @@ from tallystick.kafka_log.offset_census import OffsetProgress, OnProgress, take_
 from tallystick.kafka_log.record import LogRecord, why_unreadable
 from tallystick.ledger.key_index import ReadableIndexes
 from tallystick.ledger.protocol import HorizonHolder
-from tallystick.matching.closed_cut import cleaned_of_closed
+from tallystick.matching.closed_cut import HitsByKey, cleaned_of_closed
 from tallystick.matching.evidence import (
     EarlierRun,
     Evidence,
@@ -48,6 +48,7 @@ from tallystick.matching.grouping import (
     without_repeats,
 )
 from tallystick.matching.known_repairs import Believed, action_ids_of, believed_records, believed_rows, repairs_by_id
+from tallystick.matching.ledger_horizon import unread_where_reused
 from tallystick.matching.match_case import Deadlines, Entry, MatchGroup, MatchResult
 from tallystick.matching.pairing import pair_key, topic_of
 from tallystick.matching.producer_acks import without_compacted
@@ -63,7 +64,7 @@ from tallystick.matching.unreadable_ranges import (
 )
 from tallystick.model.break_history import Repairs
 from tallystick.model.census_values import PartitionCensus
-from tallystick.model.cut import Cut, PartitionSnapshot, is_recreated
+from tallystick.model.cut import Cut, PartitionSnapshot, is_recreated, with_lost
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 from tallystick.model.partner_lag import Grace
@@ -276,14 +277,28 @@ def _first_look_ups(grouped: GroupedItems, new_copies_due_utc: datetime) -> Look
         scanned=scanned.scan.last_batches,
         rewritten=scanned.rewritten,
     )
-    look_ups = replace(look_ups, cluster_state=around, rows_beside=grouped.rows.beside)
+    look_ups = replace(
+        look_ups,
+        cluster_state=around,
+        rows_beside=grouped.rows.beside,
+        by_key=_as_the_ledger_stands(look_ups.by_key, cut, around),
+    )
     if compacting := [topic for topic in contract.topics if around.compacts(topic)]:
+        windows = contract.ledger.index_windows
         lost = look_ups.lost_before_the_books or cleaned_before_the_books(
-            past.baseline, compacting, cut_n=cut.n, windows=contract.ledger.index_windows
+            past.baseline, compacting, cut_n=cut.n, windows=windows
         )
-        lost = (*lost, *cleaned_of_closed(past.closed, compacting))
+        lost = (*lost, *cleaned_of_closed(past.closed, compacting, cut_n=cut.n, windows=windows))
         look_ups = replace(look_ups, log_is_whole=False, lost_before_the_books=lost)
     return look_ups
+
+
+def _as_the_ledger_stands(by_key: HitsByKey, cut: Cut, around: ClusterState) -> HitsByKey:
+    """Return the hits by what is known of the ledger once it was read: it may have been put back since the cut."""
+    ledger_slice = with_lost(cut.ledger_slice, cut.ledger_slice, around.ledger_lost)
+    if around.ledger is not None:
+        ledger_slice = replace(ledger_slice, reused_from=0, reused_below=ledger_slice.position_start)
+    return by_key if ledger_slice is cut.ledger_slice else unread_where_reused(by_key, ledger_slice)
 
 
 def set_deadlines(located: LocatedItems) -> DatedItems:
@@ -368,8 +383,9 @@ def attribute(paired: PairedItems) -> tuple[Evidence, LookUps]:
         cut=cut,
         earlier=EarlierRun(
             cut=past.previous,
-            ledger=past.previous.ledger_slice.snapshot,
+            ledger=past.last_read.ledger_slice.snapshot,
             older_rows_expected=past.older_rows_expected,
+            unread=tuple(one for one in past.closed if one.n > past.last_read.n),
         ),
         census=tuple(_with_spark_rows(one, spark_rows) for one in located.census),
         totals=_totals(scan),
@@ -496,7 +512,7 @@ def _tell_rows_apart(
     Broken and written-off items that are no longer pairable, and so not carried, take part where their rows are read
     once more.
     """
-    came_again = cut.ledger_slice.reused_below > 0  # on a server that was put back, row ids are given out again too
+    came_again = cut.ledger_slice.row_ids_came_again
     ids_repeat = (scan.row_ids_repeat or came_again) if stored is None else stored.rows_beside is not None
     known = {item.item_id for item in past.carried}
     rows = {copy.item_id for copy in scan.copies if copy.side is ItemSide.LEDGER} - known

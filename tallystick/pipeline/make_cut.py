@@ -202,6 +202,7 @@ def next_ledger_slice(previous: LedgerSlice, ledger: LedgerSnapshot, mark: Sampl
         baseline_position=previous.baseline_position,
         reused_below=previous.reused_below if same_history else previous.position_end,
         reused_from=previous.reused_from if same_history else 0,
+        row_ids_reused=previous.row_ids_reused if same_history else True,
     )
 
 

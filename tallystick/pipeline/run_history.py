@@ -34,6 +34,8 @@ class RunHistory:
 
     baseline: Cut
     previous: Cut
+    last_read: Cut
+    """The newest of the earlier cuts that nobody closed."""
     carried: tuple[OpenItem, ...]
     older_rows_expected: int | None
     rows_before_the_books: int | None = None
@@ -72,6 +74,7 @@ def read_history(engine: Engine, contract: Contract, cut: Cut, carried: tuple[Op
     return RunHistory(
         baseline=baseline,
         previous=previous,
+        last_read=_last_read(engine, previous, {one.n for one in closed}),
         carried=carried,
         older_rows_expected=ledger_rows_before(engine, contract.name, cut.n),
         rows_before_the_books=ledger_rows_before(engine, contract.name, 1),
@@ -92,6 +95,15 @@ def read_history(engine: Engine, contract: Contract, cut: Cut, carried: tuple[Op
             at_hand={one.n: one for one in (baseline, previous, cut)},
         ),
     )
+
+
+def _last_read(engine: Engine, newest: Cut, closed: Collection[int]) -> Cut:
+    n = newest.n
+    while n in closed:
+        n -= 1
+    found = newest if n == newest.n else read_cut(engine, newest.contract, n)
+    assert found is not None
+    return found
 
 
 def _inputs_seen_first(

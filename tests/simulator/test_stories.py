@@ -1535,3 +1535,47 @@ def test_a_disk_that_was_put_back_and_has_caught_up_is_told_by_the_newest_row_id
     )
     assert ("ledger_ids_reused" in doubts(played, upto=2)[1]) == told
     assert outstanding(played) == []
+
+
+SOLD = ("trade", 0, 1)
+CARRIED_AGAIN = 12 * [("carry", 0, 0), ("commit_second", 0, 0)]
+
+
+@pytest.mark.parametrize("slice_by", ["jdbc", "written_xid", "xmin"])
+@pytest.mark.parametrize(("step", "told"), [("restore", True), ("wait", False)], ids=["put back", "as it was"])
+def test_a_backup_that_is_put_back_between_a_cut_and_its_reading_makes_no_second_event(
+    slice_by: str, step: str, told: bool
+) -> None:
+    """The cut knew nothing of it: what rows stand where is asked once the ledger was read."""
+    played = play(
+        Config(slice_by=slice_by, carrier_mode="at_least"),
+        *("window", *3 * [SOLD], "back_up", *4 * [SOLD], "window", *3 * [SOLD], "window"),
+        *(("half_trade", 0, 1), ("half_trade", 1, 1), ("half_trade", 2, 1), ("cluster_down", 0, 0, 30), "window", step),
+        *(*CARRIED_AGAIN, "cluster_down", "window", "window"),
+    )
+    assert ("ledger_ids_reused" in doubts(played, upto=3)[2]) == told
+    assert not [one for one in outstanding(played) if one.startswith("duplicate_in_topic")]
+
+
+@pytest.mark.parametrize("slice_by", ["jdbc", "written_xid", "xmin"])
+@pytest.mark.parametrize(("step", "told"), [("restore", True), ("wait", False)], ids=["put back", "as it was"])
+def test_a_backup_that_was_put_back_before_a_cut_that_is_closed_is_told_of_by_the_next_run(
+    slice_by: str, step: str, told: bool
+) -> None:
+    played = play(
+        Config(slice_by=slice_by, carrier_mode="at_least"),
+        *(
+            "window",
+            *6 * [SOLD],
+            "window",
+            "back_up",
+            *5 * [SOLD],
+            "window",
+            step,
+            ("phantom", 0, 1),
+            ("phantom", 0, 1),
+        ),
+        *(*9 * [SOLD], ("cluster_down", 0, 0, 30), "window", "close_cut", "cluster_down", *5 * [SOLD], "window"),
+    )
+    assert [one for one in doubts(played, upto=4)[3] if one == "ledger_ids_reused"] == ["ledger_ids_reused"] * told
+    assert "cut_closed" in doubts(played, upto=3)[2]

@@ -9,7 +9,7 @@ from tallystick.kafka_cluster.state import ClusterState
 from tallystick.ledger.postgres_sql import written_xid_statements
 from tallystick.matching.evidence import EarlierRun, LookedUp, UnmatchedItems
 from tallystick.matching.match_case import MatchStatus, RecordLocation
-from tallystick.model.cut import Cut, FileChange, LedgerFile, LedgerSnapshot, is_failed_over, reuses_ids
+from tallystick.model.cut import Cut, FileChange, LedgerAnchor, LedgerFile, LedgerSnapshot, is_failed_over, reuses_ids
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 from tallystick.model.open_item import ItemSide
@@ -250,12 +250,15 @@ def ledger_ids_reused(contract: Contract, cut: Cut, earlier: EarlierRun, cluster
                 },
             )
             return
-    yield from _anchors_lost(contract, cut, cluster)
+    yield from _anchors_lost(contract, cut, earlier, cluster)
 
 
-def _anchors_lost(contract: Contract, cut: Cut, cluster: ClusterState) -> Iterator[DoubtFound]:
-    """Say that the newest rows that were read are gone or others, of a ledger whose server keeps no history."""
-    lost, read_up_to = cut.ledger_slice.lost, cut.ledger_slice.position_start
+def _anchors_lost(contract: Contract, cut: Cut, earlier: EarlierRun, cluster: ClusterState) -> Iterator[DoubtFound]:
+    """Say that the newest rows that were read are gone or others, of a ledger whose server does not say so itself."""
+    lost: tuple[LedgerAnchor, ...] = ()
+    for one in (*earlier.unread, cut):
+        if one.ledger_slice.lost:
+            lost, read_up_to = one.ledger_slice.lost, one.ledger_slice.position_start
     if cluster.ledger_lost:
         lost, read_up_to = cluster.ledger_lost, cut.ledger_slice.position_end
     if lost:
@@ -263,7 +266,7 @@ def _anchors_lost(contract: Contract, cut: Cut, cluster: ClusterState) -> Iterat
         yield DoubtFound(
             doubt=Doubt.LEDGER_IDS_REUSED,
             sentence=f"ledger: of the newest rows that cuts have read some are gone, or have another key ({rows}): the "
-            "table was put back to an earlier state, or its newest rows were deleted. Rows that are given "
+            "table was put back to an earlier state, or its newest rows were deleted or changed. Rows that are given "
             f"{contract.ledger.positions} below {read_up_to} again are in no cut.",
             details={"row_ids": [one.row_id for one in lost], "read_up_to": read_up_to},
         )
@@ -272,11 +275,13 @@ def _anchors_lost(contract: Contract, cut: Cut, cluster: ClusterState) -> Iterat
 def _steps(
     cut: Cut, earlier: EarlierRun, cluster: ClusterState
 ) -> Iterator[tuple[LedgerSnapshot, LedgerSnapshot, int]]:
-    """Yield the server before, the server after, and the position read up to by then: cut to cut, and
-    cut to reading.
+    """Yield the server before, the server after, and the position read up to by then: cut to cut, those too that were
+    closed since a run has told of any, and cut to reading.
     """
-    ledger, read = cut.ledger_slice, cluster.ledger
-    if earlier.ledger is not None:
-        yield earlier.ledger, ledger.snapshot, ledger.position_start
+    ledger, read, before = cut.ledger_slice, cluster.ledger, earlier.ledger
+    for one in (*earlier.unread, cut):
+        if before is not None:
+            yield before, one.ledger_slice.snapshot, one.ledger_slice.position_start
+        before = one.ledger_slice.snapshot
     if read is not None:
         yield ledger.snapshot, read, ledger.position_end

@@ -70,7 +70,7 @@ class WorldLedger:
     def lost_anchors(self, ledger_slice: LedgerSlice) -> tuple[LedgerAnchor, ...]:
         there = {str(row.row_id): row.match_key for row in self._now()}
         return tuple(
-            one
+            replace(one, taken=True)
             for one in ledger_slice.anchors
             if one.row_id in there and anchor_of(one.row_id, there[one.row_id]) != one
         )
@@ -312,7 +312,13 @@ class WorldJdbcLedger(WorldLedger):
     def lost_anchors(self, ledger_slice: LedgerSlice) -> tuple[LedgerAnchor, ...]:
         self.point.reached("ledger.lost_anchors")
         now = {_anchor(row) for row in self._now()}
-        return tuple(one for one in ledger_slice.anchors if one not in now)
+        keys = {str(row.row_id): row.match_key for row in self._now()}
+        return tuple(
+            replace(one, taken=one.row_id in keys)
+            for one in ledger_slice.anchors
+            if one not in now
+            if one.row_id not in keys or anchor_of("", keys[one.row_id]).key_checksum != one.key_checksum
+        )
 
     def count_unread(self, ledger_slice: LedgerSlice, *, below: int, before: UnreadRows | None) -> None:
         return None

@@ -315,6 +315,8 @@ def run_sql(url: str, *statements: str) -> None:
         ),
         pytest.param(("UPDATE posting SET event_id = 'other' WHERE n = 8",), ["18"], id="another key"),
         pytest.param(("UPDATE posting SET entry_id = 28 WHERE n = 8",), ["18"], id="another row there"),
+        pytest.param(("UPDATE posting SET n = 20 WHERE n = 8",), [], id="it has moved"),
+        pytest.param(("UPDATE posting SET side = 'debit' WHERE n = 8",), [], id="the condition leaves it out"),
         pytest.param(("DELETE FROM posting WHERE n = 0",), [], id="an older one went"),
         pytest.param(("DELETE FROM posting WHERE n >= 8",), ["18"], id="the newest one went"),
         pytest.param(("DELETE FROM posting",), ["18", "16", "14", "12", "11"], id="all went"),
@@ -333,16 +335,43 @@ def test_the_newest_rows_that_were_read_are_looked_for_by_place_id_and_key(
         assert [one.row_id for one in there.lost_anchors(fixed)] == lost
 
 
+def test_a_lost_row_says_whether_another_one_has_its_row_id(file: str) -> None:
+    insert(file, (1, 11, "a"), (2, 12, "b"))
+    with opened(file) as there:
+        fixed = there.fix(ledger_slice_of(0, 3))
+    run_sql(file, "DELETE FROM posting")
+    insert(file, (7, 12, "later"))
+    with opened(file) as there:
+        assert [(one.row_id, one.taken) for one in there.lost_anchors(fixed)] == [("12", True), ("11", False)]
+
+
+def test_rows_that_no_cut_reads_are_no_anchors_and_an_order_is_asked_for_once(file: str) -> None:
+    """Below 0 a database keeps what is no moment, such as -infinity. SQL Server takes no column twice in an order."""
+    insert(file, (-1, 10, "below"), (1, 11, "a"))
+    with opened(file, order_by="entry_id") as there:
+        by_id = there.fix(ledger_slice_of(0, 99))
+    with opened(file) as there:
+        assert [one.row_id for one in there.fix(ledger_slice_of(0, 3)).anchors] == ["11"]
+    assert [one.row_id for one in by_id.anchors] == ["11", "10"]
+
+
+@pytest.mark.parametrize("dialect", [mssql.dialect(), mysql.dialect(), postgresql.dialect()])
+def test_the_newest_rows_are_asked_for_in_the_order_of_one_column(file: str, dialect: Any) -> None:
+    with opened(file, order_by="entry_id") as there:
+        query = str(there._newest(0, 9, limit=5).compile(dialect=dialect))
+    assert query[query.index("ORDER BY") :].count("entry_id") == 1
+
+
 @pytest.mark.parametrize(("late", "lost"), [(999, ["11"]), (1_000, [])])
 def test_of_more_rows_than_are_looked_through_none_is_said_to_be_lost(file: str, late: int, lost: list[str]) -> None:
     """The one that is looked for may be among those that are not."""
-    insert(file, (1, 11, "a"))
+    insert(file, (1, 11, "a"), (2, 12, "b"))
     with opened(file) as there:
-        fixed = there.fix(ledger_slice_of(0, 2))
+        fixed = there.fix(ledger_slice_of(0, 3))
     run_sql(file, "DELETE FROM posting")
     insert(file, *((1, 20 + one, "late") for one in range(late)))
     with opened(file) as there:
-        assert [one.row_id for one in there.lost_anchors(fixed)] == lost
+        assert [one.row_id for one in there.lost_anchors(fixed)] == ["12", *lost]
 
 
 def test_the_database_scatters_as_we_do_and_large_numbers_have_room(file: str) -> None:

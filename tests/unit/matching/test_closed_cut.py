@@ -110,13 +110,19 @@ def test_what_expired_of_a_closed_cut_is_lost_unread(log_start: int, is_lost: bo
 
 
 @pytest.mark.parametrize(
-    ("compacting", "end", "is_lost"),
-    [(["billing.payouts"], 20, True), (["billing.fees"], 20, False), ([], 20, False), (["billing.payouts"], 10, False)],
+    ("compacting", "end", "cut_n", "is_lost"),
+    [
+        pytest.param(["billing.payouts"], 20, 5, True, id="within its windows"),
+        pytest.param(["billing.payouts"], 20, 6, False, id="so many windows later"),
+        pytest.param(["billing.fees"], 20, 5, False, id="another topic compacts"),
+        pytest.param([], 20, 5, False, id="none compacts"),
+        pytest.param(["billing.payouts"], 10, 5, False, id="it held nothing"),
+    ],
 )
 def test_what_a_closed_cut_holds_of_a_topic_that_compacts_may_be_lost_unread(
-    compacting: list[str], end: int, is_lost: bool
+    compacting: list[str], end: int, cut_n: int, is_lost: bool
 ) -> None:
-    found = cleaned_of_closed([cut_of(slice_of(10, end), n=2)], compacting)
+    found = cleaned_of_closed([cut_of(slice_of(10, end), n=2)], compacting, cut_n=cut_n, windows=3)
     assert [loss.cut_n for loss in found] == [2] * is_lost
 
 

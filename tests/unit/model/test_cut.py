@@ -7,6 +7,7 @@ import json
 import re
 from dataclasses import fields, replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -311,6 +312,26 @@ def test_above_the_newest_row_that_all_lost_ones_leave_standing_positions_may_be
     assert now.lost == anchors_at(*lost)
 
 
+@pytest.mark.parametrize(
+    ("lost", "before", "came_again"),
+    [
+        pytest.param(anchors_at(9), {}, False, id="one is gone"),
+        pytest.param(tuple(replace(one, taken=True) for one in anchors_at(9)), {}, True, id="another has its id"),
+        pytest.param(anchors_at(9, 8, 6, 4, 3), {}, True, id="all are gone"),
+        pytest.param(anchors_at(9), {"reused_below": 100}, True, id="the ledger was put back before"),
+        pytest.param(anchors_at(9), {"reused_below": 100, "row_ids_reused": False}, False, id="one was gone before"),
+        pytest.param((), {"reused_below": 100, "row_ids_reused": True}, True, id="none since"),
+    ],
+)
+def test_row_ids_come_again_where_one_does_or_all_of_the_newest_are_gone(
+    lost: tuple[LedgerAnchor, ...], before: dict[str, Any], came_again: bool
+) -> None:
+    """Else a row that was read may still be written anew, as the same row."""
+    previous = replace(ledger_slice_of(200, 300), anchors=anchors_at(9, 8, 6, 4, 3), **before)
+    now = with_lost(next_ledger_slice(previous, previous.snapshot, sample_at(NOON, 0, 1)), previous, lost)
+    assert now.row_ids_came_again is came_again
+
+
 def test_ids_are_given_again_until_a_cut_has_begun_above_what_had_been_read() -> None:
     """The server passed the old end between two cuts: what it wrote below that is in neither."""
     behind, past, later = (ledger_at(xmin) for xmin in (290, 320, 330))
@@ -478,6 +499,7 @@ def test_a_stored_slice_keeps_its_keys_whatever_code_calls_its_fields() -> None:
         "left": [],
         "left_from": None,
         "reused_from": 0,
+        "row_ids_reused": None,
         "anchors": [],
         "lost": [],
     }
@@ -488,7 +510,7 @@ def test_a_stored_slice_keeps_its_keys_whatever_code_calls_its_fields() -> None:
     of_old = {
         key: value
         for key, value in document.items()
-        if key not in ("left", "left_from", "reused_from", "anchors", "lost")
+        if key not in ("left", "left_from", "reused_from", "row_ids_reused", "anchors", "lost")
     }
     assert stored.validate_python(of_old) == ledger_slice
 

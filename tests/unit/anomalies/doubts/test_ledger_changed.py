@@ -8,8 +8,9 @@ from tallystick.anomalies.doubts.ledger_changed import ledger_failed_over, ledge
 from tallystick.anomalies.registry import findings_of
 from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.state import ClusterState, PositionSums
+from tallystick.matching.evidence import EarlierRun
 from tallystick.matching.match_case import RecordLocation
-from tallystick.model.cut import FileChange, LedgerAnchor, LedgerFile, LedgerSnapshot
+from tallystick.model.cut import Cut, FileChange, LedgerAnchor, LedgerFile, LedgerSnapshot
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 from tallystick.model.open_item import ItemSide
@@ -207,11 +208,44 @@ def test_newest_rows_that_are_gone_or_others_are_told_and_what_may_be_given_agai
     )
     assert doubt.sentence == (
         "ledger: of the newest rows that cuts have read some are gone, or have another key (row r7 at 7): the table "
-        "was put back to an earlier state, or its newest rows were deleted. Rows that are given values of entry_id "
-        f"below {read_up_to} again are in no cut."
+        "was put back to an earlier state, or its newest rows were deleted or changed. Rows that are given values of "
+        f"entry_id below {read_up_to} again are in no cut."
     )
     assert doubt.details == {"row_ids": ["r7"], "read_up_to": read_up_to}
     assert not [*findings_of(ledger_ids_reused, evidence_of(contract=contract_of(ledger=ledger)))]
+
+
+def closed_behind(*snapshots: LedgerSnapshot) -> tuple[Cut, ...]:
+    """Cuts that were made on these and closed, and that read nothing."""
+    return tuple(cut_of(ledger_slice=replace(ledger_slice_of(200, 200), snapshot=one), n=2) for one in snapshots)
+
+
+@pytest.mark.parametrize(
+    ("closed", "found"),
+    [
+        ((), []),
+        ((ledger_at(300),), []),
+        ((ledger_at(299),), [Doubt.LEDGER_IDS_REUSED]),
+        ((ledger_at(300), ledger_at(300, timeline=2), ledger_at(300)), [Doubt.LEDGER_FAILED_OVER]),
+    ],
+    ids=["none", "one", "put back before it", "another server between two"],
+)
+def test_what_befell_the_ledger_before_a_cut_that_was_closed_is_told_by_the_next_run(
+    closed: tuple[LedgerSnapshot, ...], found: list[Doubt]
+) -> None:
+    evidence = evidence_of()
+    evidence = replace(evidence, earlier=EarlierRun(ledger=ledger_at(300), unread=closed_behind(*closed)))
+    doubts = [one.doubt for rule in (ledger_failed_over, ledger_ids_reused) for one in findings_of(rule, evidence)]
+    assert doubts == found
+
+
+def test_newest_rows_that_were_gone_before_a_cut_that_was_closed_are_told_by_the_next_run() -> None:
+    lost = (LedgerAnchor(position=7, row_id="r7", key_checksum=1),)
+    (closed,) = closed_behind(ledger_at(300))
+    closed = replace(closed, ledger_slice=replace(closed.ledger_slice, lost=lost))
+    evidence = replace(evidence_of(), earlier=EarlierRun(ledger=ledger_at(300), unread=(closed,)))
+    (doubt,) = findings_of(ledger_ids_reused, evidence)
+    assert doubt.details == {"row_ids": ["r7"], "read_up_to": 200}
 
 
 def test_a_file_that_changed_is_told_with_what_it_was_and_is_and_one_that_did_not_is_none() -> None:
