@@ -26,6 +26,7 @@ from tallystick.model.verdict import Verdict
 from tallystick.proposal.fields import Proposal
 from tallystick.report.break_story import Story, amount_of
 from tallystick.report.log_excerpt import LogStrip, strip_of
+from tallystick.store.breaks.break_store import PREFIX_MIN
 from tallystick.store.runs.contract_store import NewestContract
 from tallystick.text.expectation_words import outcome_sentences, outcome_text
 from tallystick.text.finding_guide import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS
@@ -312,10 +313,11 @@ def _by_class(breaks: Iterable[Break]) -> list[tuple[Any, list[Break]]]:
 
 
 def _breaks_table(breaks: list[Break]) -> Rows:
-    table = Rows(">at stake", "leg", "match key", "what happened")
+    table = Rows("break", ">at stake", "leg", "match key", "what happened")
     for item_break in sorted(breaks, key=largest_first)[:_BREAKS_SHOWN_MAX]:
         amount = format_minor(item_break.amount_minor, item_break.currency) if item_break.currency else "not known"
         table.add_row(
+            str(item_break.break_id)[:PREFIX_MIN],
             escape_untrusted(amount),
             escape_untrusted(item_break.leg),
             escape_untrusted(item_break.match_key),

@@ -194,6 +194,7 @@ def test_a_change_that_no_cut_is_made_with_ends_with_2(changed_file: Callable[..
 @pytest.mark.usefixtures("three_runs")
 def test_a_break_is_explained_by_its_id_or_by_the_beginning_of_it() -> None:
     (found,) = json.loads(run("show", "payouts/1", "--json").stdout)["breaks"]
+    assert f"\n{found['break_id'][:8]}  " in run("show", "payouts/1").stdout
     whole = run("explain", found["break_id"])
     assert whole.exit_code == 0
     assert whole.stdout == run("explain", found["break_id"][:8].upper()).stdout
@@ -222,7 +223,7 @@ def test_a_break_that_is_not_there_is_refused_by_name() -> None:
     unknown = run("explain", "00000000")
     assert (unknown.exit_code, unknown.stderr) == (
         2,
-        "00000000: no stored break has an id that begins so; see: tallystick show RUN --json\n",
+        "00000000: no stored break has an id that begins so; see: tallystick show RUN\n",
     )
     for wrong in ("1234567", "not-an-id-at-all"):
         refused = run("explain", wrong)

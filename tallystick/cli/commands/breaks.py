@@ -18,7 +18,8 @@ def explain_break(
 ) -> None:
     """Explain one stored break: what each side has, who wrote it, what was ruled out and what to check.
 
-    The report and `tallystick show RUN --json` have the ids of all breaks of a run.
+    `tallystick show RUN` prints the first digits of the ids, of up to 20 breaks of each class. The report and
+    `tallystick show RUN --json` have the ids of all breaks of a run.
 
     Example: `tallystick explain 5a1d6f0e`
     """

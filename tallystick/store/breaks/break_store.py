@@ -39,7 +39,7 @@ def find_break(engine: Engine, name: str) -> ToldBreak:
     if re.fullmatch(rf"[0-9a-f]{{{PREFIX_MIN},32}}", digits) is None:
         raise BreakNotFound(
             f"{name!r} is no break id: expected it whole, or its first {PREFIX_MIN} or more hexadecimal digits, "
-            "as the report and `tallystick show --json` write it"
+            "as `tallystick show RUN` and the report write it"
         )
     first, last = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
     begins_so = (
@@ -52,9 +52,7 @@ def find_break(engine: Engine, name: str) -> ToldBreak:
         rows = connection.execute(begins_so).all()
         if not rows:
             hint = _pruned_hint(connection)
-            raise BreakNotFound(
-                f"{name}: no stored break has an id that begins so; see: tallystick show RUN --json{hint}"
-            )
+            raise BreakNotFound(f"{name}: no stored break has an id that begins so; see: tallystick show RUN{hint}")
         if len(rows) > 1:
             raise BreakAmbiguous(_candidates(name, rows))
         return _told(connection, rows[0])

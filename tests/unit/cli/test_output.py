@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -12,6 +13,7 @@ from tallystick.documents.run import run_document
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import NoticeFound
 from tallystick.model.stored_run import ExpectationsOutcome, NotEvaluated, StoredRun
+from tallystick.store.breaks.break_store import PREFIX_MIN
 from tallystick.store.runs.contract_store import NewestContract
 from tests.expectation_outcomes import MODULE, not_met
 
@@ -38,6 +40,20 @@ def test_a_run_is_shown_with_money_stories_and_census_and_no_colour_codes(shown:
     ):
         assert expected in output
     assert "\x1b" not in output
+
+
+def test_each_break_is_shown_with_the_digits_of_its_id_that_name_it(shown: Any, broken_run: StoredRun) -> None:
+    of_one, other = UUID("5a1d6f0e-0000-4000-8000-000000000001"), UUID("5a1d6f0f-0000-4000-8000-000000000001")
+    first = broken_run.result.breaks[0]
+    breaks = (replace(first, break_id=of_one), replace(first, break_id=other))
+    rows = shown(replace(broken_run, result=replace(broken_run.result, breaks=breaks))).splitlines()
+    ids = [row.split()[0] for row in rows if "ledger:1 says 10000" in row]
+    assert ids == ["5a1d6f0e", "5a1d6f0f"]
+    assert all(len(one) == PREFIX_MIN for one in ids)
+
+
+def test_a_run_without_breaks_shows_no_id(shown: Any, matched_run: StoredRun) -> None:
+    assert "match key" not in shown(matched_run)
 
 
 def test_a_notice_is_shown_and_said_to_change_no_verdict(shown: Any, matched_run: StoredRun) -> None:
