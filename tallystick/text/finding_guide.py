@@ -227,7 +227,7 @@ DOUBT_TEXTS: Mapping[Doubt, ClassText] = {
     Doubt.HELD_BY_LEDGER_HORIZON: ClassText(
         title="Held by an open database transaction",
         means="A database transaction that has not ended keeps committed ledger rows behind it from being read.",
-        check_first="End the holder: pg_terminate_backend(pid) or ROLLBACK PREPARED; replication slots do not hold it.",
+        check_first="Ask the holder's owner to end it, and never end it blindly; replication slots do not hold it.",
     ),
     Doubt.UNEXPLAINED_GAP: ClassText(
         title="Unexplained gap",
@@ -270,14 +270,17 @@ DOUBT_TEXTS: Mapping[Doubt, ClassText] = {
         check_first="Ask for the failover's last replayed LSN; if in doubt, a new contract name begins new books.",
     ),
     Doubt.LEDGER_IDS_REUSED: ClassText(
-        title="Transaction ids given out again",
+        title="Ledger ids given out again",
         means="The ledger gives out ids or numbers that earlier cuts had read past: rows with them are in no cut.",
-        check_first="Was the server restored from a copy? Begin a contract under a new name: it begins new books.",
+        check_first="Is it the right server? Only after a restore begin new books, by a contract under a new name.",
     ),
     Doubt.KEY_INDEX_LOST: ClassText(
         title="Index of keys lost",
         means="What earlier runs read can no longer be looked up: a key that comes again may be a second copy.",
-        check_first="Put the artifacts folder's key_index back from a backup; or begin new books under a new name.",
+        check_first=(
+            "Put the artifacts folder's key_index back from a backup; without one this ends once ledger.index_windows "
+            "windows have passed."
+        ),
     ),
     Doubt.ROW_IDS_REPEAT: ClassText(
         title="Row ids repeat",
@@ -312,10 +315,10 @@ DOUBT_TEXTS: Mapping[Doubt, ClassText] = {
     ),
     Doubt.LOG_REWRITTEN: ClassText(
         title="Log rewritten",
-        means="Offsets that an earlier run read, or that this run was to read, hold other records now.",
+        means="Offsets that were read, or were to be read, hold other records now, or may have lost their markers.",
         check_first=(
-            "Look for an unclean leader election or a restored disk; judge the earlier windows again before "
-            "you trust them."
+            "Look for an unclean leader election or a restored disk; read the earlier cuts again (run --reread) "
+            "before you trust them."
         ),
     ),
     Doubt.LOG_TRUNCATED: ClassText(
