@@ -23,7 +23,7 @@ def show(console: Console, figures: dict[str, Any], *, pages_file: Path, figures
     for row in figures["modes"].values():
         for path in row["reports"]:
             console.print(f"  report   {path}", highlight=False, soft_wrap=True)
-    console.print(f"  pages    {pages_file.relative_to(REPOSITORY)} ({figures['pages']} alerts)", highlight=False)
+    console.print(f"  alerts   {pages_file.relative_to(REPOSITORY)} ({figures['pages']})", highlight=False)
     console.print(f"  figures  {figures_file.relative_to(REPOSITORY)}", highlight=False)
     if figures["differs"]:
         console.print(f"[red]{len(figures['differs'])} findings differ from what the lab did:[/red]")

@@ -167,6 +167,7 @@ def main() -> None:
         show(console, figures, pages_file=FOLDER / "pages.jsonl", figures_file=FIGURES)
         if demo.follow:
             demo.pause("Look around; Enter stops everything.")
+    console.print("Airflow, its databases and the broker are stopped; reports stay under build/demo/.")
     sys.exit(1 if figures["differs"] else 0)
 
 
