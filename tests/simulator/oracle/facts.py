@@ -133,8 +133,9 @@ def wrongs_of(facts: KeyFacts, config: Config) -> list[Wrong]:
         found.append(Wrong("follower twice", followers - max(1, once), (*doubled, *phantom)))
     if e == 1 and r == 1 and not gone and not facts.rows[0].changed:
         event, row = facts.events[0].money, facts.rows[0].money  # what was lost of the log differs from nothing
+        repeats = DUPLICATE_IN_TOPIC if facts.lost else ()  # of one that was read, and cut away since
         if event.amount_minor != row.amount_minor:
-            found.append(Wrong("amount", 1, ("amount_mismatch", "currency_mismatch")))
+            found.append(Wrong("amount", 1, ("amount_mismatch", "currency_mismatch", *repeats)))
         elif event.currency != row.currency:
-            found.append(Wrong("currency", 1, ("currency_mismatch",)))
+            found.append(Wrong("currency", 1, ("currency_mismatch", *repeats)))
     return found
