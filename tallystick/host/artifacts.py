@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from tallystick.host.private_files import private_file, private_folder
+from tallystick.host.private_files import FolderRefused, private_file, private_folder, usable_folder
 from tallystick.model.errors import TallystickError
 
 if TYPE_CHECKING:
@@ -92,7 +92,10 @@ def artifacts_place(environment: Mapping[str, str] = os.environ) -> Place:
     """
     text = environment.get(PLACE_VARIABLE) or _DEFAULT
     if not is_address(text):
-        return Path(text).absolute()
+        try:
+            return usable_folder(Path(text).absolute(), setting=PLACE_VARIABLE)
+        except FolderRefused as refused:
+            raise ArtifactsRefused(str(refused)) from None
     address = urlsplit(text)
     if address.scheme not in _SCHEMES:
         raise ArtifactsRefused(

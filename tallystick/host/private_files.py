@@ -6,8 +6,8 @@ its folder, so that who writes into a folder that another process made need not 
 
 import os
 import stat
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tallystick.model.errors import TallystickError
@@ -23,25 +23,55 @@ class SharingRefused(TallystickError):
     """The environment says something else than that a group shares the files."""
 
 
+class FolderRefused(TallystickError):
+    """A folder is none, or the system refuses to make it, or to write there."""
+
+    retryable = True
+
+
+def usable_folder(folder: Path, *, setting: str) -> Path:
+    """Return a folder that is there, or that nothing stands in the way of. Raises FolderRefused by its setting."""
+    standing = next((one for one in (folder, *folder.parents) if os.path.lexists(one)), folder)
+    if os.path.lexists(standing) and not os.path.isdir(standing):
+        raise FolderRefused(
+            f"{setting}: got {folder}, but {standing} is no folder; expected one, or a path to make one"
+        )
+    return folder
+
+
+@contextmanager
+def system_refusals(path: Path) -> Iterator[None]:
+    """Say in one sentence what the system refuses about a folder or its files. Raises FolderRefused."""
+    try:
+        yield
+    except OSError as error:
+        raise FolderRefused(
+            f"{error.filename or path}: {error.strerror}; expected a folder that this user can make and write in: name "
+            "another one, or change that one"
+        ) from None
+
+
 def private_folder(folder: Path, *, below: Path | None = None, environment: Mapping[str, str] = os.environ) -> Path:
     """Make a folder, and each one above it that is missing. Those that stand are narrowed from `below` on, itself not.
 
-    Raises SharingRefused.
+    Raises SharingRefused, FolderRefused.
     """
     mode = _folder_mode(environment)
-    for one in (*reversed(folder.parents), folder):
-        made = not one.exists()
-        if made:
-            one.mkdir(exist_ok=True)
-        if made or (below is not None and one != below and one.is_relative_to(below)):
-            _set_mode(one, mode)
+    with system_refusals(folder):
+        for one in (*reversed(folder.parents), folder):
+            made = not one.exists()
+            if made:
+                one.mkdir(exist_ok=True)
+            if made or (below is not None and one != below and one.is_relative_to(below)):
+                _set_mode(one, mode)
     return folder
 
 
 def private_file(path: Path) -> Path:
-    """Make a file, or narrow the one that stands."""
-    path.touch(mode=_OWNERS_FILE)
-    _set_mode(path, _GROUPS_FILE if _is_shared(path.parent) else _OWNERS_FILE)
+    """Make a file, or narrow the one that stands. Raises FolderRefused."""
+    with system_refusals(path):
+        path.touch(mode=_OWNERS_FILE)
+        _set_mode(path, _GROUPS_FILE if _is_shared(path.parent) else _OWNERS_FILE)
     return path
 
 

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
 from tallystick.host.extras import require
+from tallystick.host.private_files import system_refusals, usable_folder
 from tallystick.model.errors import TallystickError
 
 SPARK_LOCK = Path(__file__).with_name("jars.lock")
@@ -79,12 +80,14 @@ def fetch_jars(folder: Path, jars: Sequence[LockedJar], *, repository: str = "")
     """Make FOLDER hold these jars, each in its locked version alone; leave every other file there.
 
     A jar that is there with the right sha256 stays. A downloaded one is moved in only after its sha256 was checked.
-    Raises JarsRefused.
+    Raises JarsRefused, FolderRefused.
     """
+    usable_folder(folder, setting="the folder of jars")
     missing = [jar for jar in jars if sha256_of(folder / jar.file_name) != jar.sha256]
     if missing:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as work:
+        with system_refusals(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        with system_refusals(folder), tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as work:
             wanted = [WantedJar("jars", jar.coordinates, with_dependencies=False) for jar in missing]
             run_ivy(Path(work), wanted, settings=_settings(repository))
             came = Path(work) / "jars" / "jars"

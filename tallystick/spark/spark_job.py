@@ -26,6 +26,8 @@ _LAST_WORDS_BYTES = 1 << 20
 """An error that stands further from a log's end is not its last one."""
 _DOTTED_NAME = re.compile(r"[\w.]+")
 _CAPITAL = re.compile(r"[A-Z]")
+_UNCAUGHT = 'Exception in thread "main" '
+"""What Java writes before an error that ends its program."""
 
 REMOTE_VARIABLE, TOKEN_VARIABLE = "SPARK_REMOTE", "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 """Spark's own variables: where a Spark Connect server is, and the token that it asks for."""
@@ -196,7 +198,7 @@ def _error_in(line: str) -> str:
 
     Each part is looked at once: a line may be as long as a payload.
     """
-    name, colon, words = line.partition(": ")
+    name, colon, words = line.removeprefix(_UNCAUGHT).partition(": ")
     error = name.rpartition(".")[2]
     return f"{error}: {words}" if colon and _DOTTED_NAME.fullmatch(name) and _CAPITAL.search(error) else ""
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import psutil
 
-from tallystick.host.private_files import private_file, private_folder
+from tallystick.host.private_files import private_file, private_folder, system_refusals
 from tallystick.model.errors import TallystickError
 from tallystick.spark.spark_job import (
     REMOTE_VARIABLE,
@@ -76,7 +76,7 @@ class SparkServer:
 def start_server(folder: Path, *, environment: Mapping[str, str]) -> SparkServer:
     """Start a server and return once it answers. folder: of the artifacts.
 
-    Raises SparkServerRuns, SparkServerNotStarted, SparkNotReady.
+    Raises SparkServerRuns, SparkServerNotStarted, SparkNotReady, FolderRefused.
     """
     if found := running_server(folder):
         raise SparkServerRuns(
@@ -97,7 +97,8 @@ def start_server(folder: Path, *, environment: Mapping[str, str]) -> SparkServer
     try:
         _wait_until_answers(process, port, log)
     except BaseException:
-        _end(psutil.Process(process.pid))
+        with suppress(psutil.NoSuchProcess):  # it has ended by itself
+            _end(psutil.Process(process.pid))
         raise
     server = SparkServer(
         pid=process.pid,
@@ -111,21 +112,25 @@ def start_server(folder: Path, *, environment: Mapping[str, str]) -> SparkServer
 
 
 def running_server(folder: Path) -> SparkServer | None:
-    """Return the server that was started for this folder of artifacts and still lives."""
+    """Return the server that was started for this folder of artifacts and still lives. Raises FolderRefused."""
+    state, text = _state(folder), ""
     try:
-        found = SparkServer(**json.loads(_state(folder).read_text(encoding="utf-8")))
-    except (FileNotFoundError, ValueError, TypeError):
+        with system_refusals(state), suppress(FileNotFoundError, NotADirectoryError):
+            text = state.read_text(encoding="utf-8")
+        found = SparkServer(**json.loads(text))
+    except (ValueError, TypeError):
         return None
     return found if found.lives else None
 
 
 def stop_server(folder: Path) -> SparkServer | None:
-    """Stop it with all that it started, and return it; None where none runs."""
+    """Stop it with all that it started, and return it; None where none runs. Raises FolderRefused."""
     server = running_server(folder)
     if server is not None:
         with suppress(psutil.NoSuchProcess):
             _end(psutil.Process(server.pid))
-    _state(folder).unlink(missing_ok=True)
+    with system_refusals(_state(folder)):
+        _state(folder).unlink(missing_ok=True)
     return server
 
 

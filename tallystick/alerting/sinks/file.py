@@ -11,7 +11,7 @@ from typing import BinaryIO
 from tallystick.alerting.alert import Alert
 from tallystick.alerting.alert_json import SinkFailed, message_of
 from tallystick.host.artifacts import ArtifactsUnreachable, ObjectPlace, Place, whole_file
-from tallystick.host.private_files import SharingRefused, private_file, private_folder
+from tallystick.host.private_files import FolderRefused, SharingRefused, private_file, private_folder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +39,8 @@ class FileSink:
                 os.fsync(file.fileno())
         except SharingRefused as error:
             raise SinkFailed(str(error)) from None
+        except FolderRefused as error:
+            raise SinkFailed(f"the file cannot be written: {error}") from None
         except OSError as error:
             raise SinkFailed(f"the file cannot be written: {error.strerror}") from None
         return f"{len(line)} bytes"

@@ -11,6 +11,7 @@ import typer
 from tallystick.connections.connections import connection_text, kafka_from_environment
 from tallystick.contract.contract import load_contract
 from tallystick.contract.field_types import PATTERNS
+from tallystick.host.private_files import system_refusals, usable_folder
 from tallystick.model.direction import Direction
 from tallystick.model.errors import TallystickError
 from tallystick.model.verdict import ExitCode
@@ -82,15 +83,16 @@ def write_first_contract(
     text = contract_text(
         proposal, samples, looked_at, name=name, connections={"kafka": kafka, "ledger": ledger}, now=datetime.now(UTC)
     )
-    folder.mkdir(parents=True, exist_ok=True)
-    with path.open("x", encoding="utf-8") as file:
-        file.write(text)
+    with system_refusals(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
     load_contract(path)
     typer.echo(f"{path}: written; read it, then `tallystick contract check {path}` and `tallystick run {path}`")
 
 
 def _refuse(name: str, table: str, path: Path, currency: str | None) -> None:
-    """Refuse what no contract can say. Raises ContractNotProposed."""
+    """Refuse what no contract can say, and where no file can be. Raises ContractNotProposed, FolderRefused."""
     name_pattern, table_pattern = (
         next((pattern, meaning) for pattern, meaning in PATTERNS.items() if meaning.startswith(begins))
         for begins in ("a name in", "schema.table")
@@ -100,5 +102,6 @@ def _refuse(name: str, table: str, path: Path, currency: str | None) -> None:
             raise ContractNotProposed(f"{what}: got {said!r}; expected {meaning}")
     if currency is not None and not has_minor_unit(currency):
         raise ContractNotProposed(f"--currency: got {currency!r}; expected an ISO 4217 code of money, such as EUR")
+    usable_folder(path.parent, setting="--folder")
     if path.exists():
         raise ContractNotProposed(f"{path}: is there already; expected another NAME, or the file out of the way")

@@ -13,6 +13,7 @@ from tallystick.cli.masked_runs import masked
 from tallystick.cli.shared_options import AsJson, Plain, RunName, run_of
 from tallystick.connections.connections import store_dsn
 from tallystick.host.artifacts import artifacts_place
+from tallystick.host.private_files import usable_folder
 from tallystick.model.verdict import exit_code_of
 
 if TYPE_CHECKING:
@@ -96,8 +97,8 @@ def write_run_report(
     from tallystick.pipeline.local_run import report_of
     from tallystick.store.runs.contract_store import read_contract
 
+    artifacts = usable_folder(folder, setting="--folder") if folder else artifacts_place()
     run, engine = _stored_run(run_name)
-    artifacts = folder or artifacts_place()
     typer.echo(str(report_of(engine, run, artifacts)))
     contract = read_contract(engine, run.result.contract, run.result.cut_n)
     if folder is None and contract is not None and not run.cut.is_baseline:

@@ -1,11 +1,14 @@
 """`tallystick spark`: keep a Spark Connect server on this machine, so that a run need not start Java."""
 
 import os
+from pathlib import Path
 
 import typer
 
 from tallystick.cli.error_handling import stopped_by_sigterm
 from tallystick.connections.connections import artifacts_folder
+from tallystick.host.artifacts import PLACE_VARIABLE
+from tallystick.host.private_files import usable_folder
 
 spark_commands = typer.Typer(no_args_is_help=True, help="Keep Spark running between runs, or stop it.")
 _NONE = "no Spark server runs for these artifacts"
@@ -26,10 +29,11 @@ def start_spark() -> None:
     """
     from tallystick.spark.spark_server import log_of, start_server
 
+    folder = _folder()
     with stopped_by_sigterm():
         typer.echo("starting Spark", err=True)
-        server = start_server(artifacts_folder(), environment=os.environ)
-    typer.echo(f"{server.remote}: answers, as process {server.pid}; its log is {log_of(artifacts_folder())}")
+        server = start_server(folder, environment=os.environ)
+    typer.echo(f"{server.remote}: answers, as process {server.pid}; its log is {log_of(folder)}")
 
 
 @spark_commands.command("status")
@@ -40,7 +44,7 @@ def show_spark() -> None:
     """
     from tallystick.spark.spark_server import running_server
 
-    server = running_server(artifacts_folder())
+    server = running_server(_folder())
     typer.echo(f"{server.remote}: runs as process {server.pid}" if server else _NONE)
 
 
@@ -54,5 +58,10 @@ def stop_spark() -> None:
     """
     from tallystick.spark.spark_server import stop_server
 
-    server = stop_server(artifacts_folder())
+    server = stop_server(_folder())
     typer.echo(f"{server.remote}: stopped" if server else _NONE)
+
+
+def _folder() -> Path:
+    """Return the folder that a server belongs to. Raises FolderRefused."""
+    return usable_folder(artifacts_folder(), setting=PLACE_VARIABLE)

@@ -36,6 +36,14 @@ def test_a_folder_stays_a_path() -> None:
     assert artifacts_place({"TALLYSTICK_ARTIFACTS_DIR": "/srv/tally"}) == Path("/srv/tally")
 
 
+@pytest.mark.parametrize("name", ["file", "file/x"])
+def test_a_file_in_place_of_the_folder_is_refused_by_the_setting(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ArtifactsRefused, match=f"TALLYSTICK_ARTIFACTS_DIR: got {tmp_path / name}, but .*file is no"):
+        artifacts_place({"TALLYSTICK_ARTIFACTS_DIR": str(tmp_path / name)})
+    assert artifacts_place({"TALLYSTICK_ARTIFACTS_DIR": str(tmp_path / "none")}) == tmp_path / "none"
+
+
 @pytest.mark.parametrize("scheme", ["s3", "gs", "abfs", "abfss"])
 def test_an_address_is_a_place_whose_text_is_the_address(scheme: str) -> None:
     place = artifacts_place({"TALLYSTICK_ARTIFACTS_DIR": f"{scheme}://bucket/some/prefix/"})

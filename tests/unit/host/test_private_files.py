@@ -12,7 +12,15 @@ import pytest
 from tallystick.alerting.sinks.file import FileSink
 from tallystick.contract.contract import Contract
 from tallystick.documents.breaks_parquet import breaks_file
-from tallystick.host.private_files import SHARED_VARIABLE, SharingRefused, narrow, private_file, private_folder
+from tallystick.host.private_files import (
+    SHARED_VARIABLE,
+    FolderRefused,
+    SharingRefused,
+    narrow,
+    private_file,
+    private_folder,
+    usable_folder,
+)
 from tallystick.model.stored_run import StoredRun
 from tallystick.report.write_report import write_report
 from tallystick.spark.spark_job import run_job
@@ -109,3 +117,38 @@ def test_anything_else_is_refused(artifacts: Path, said: str) -> None:
     with pytest.raises(SharingRefused, match=f"{SHARED_VARIABLE}: got '{said}'; expected 'group', or nothing"):
         private_folder(artifacts / "x", environment={SHARED_VARIABLE: said})
     assert not (artifacts / "x").exists()
+
+
+@pytest.mark.parametrize("name", ["file", "file/x", "file/x/y", "dead link"])
+def test_a_folder_that_a_file_stands_in_the_way_of_is_refused_in_one_sentence(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "dead link").symlink_to(tmp_path / "nowhere")
+    standing = tmp_path / name.partition("/")[0]
+    with pytest.raises(FolderRefused) as refused:
+        usable_folder(tmp_path / name, setting="--folder")
+    assert str(refused.value) == (
+        f"--folder: got {tmp_path / name}, but {standing} is no folder; expected one, or a path to make one"
+    )
+
+
+@pytest.mark.parametrize("name", ["", "folder", "folder/x/y", "none/x", "link", "link/x"])
+def test_a_folder_that_is_there_or_can_be_made_is_taken_and_not_made_yet(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    assert usable_folder(tmp_path / name, setting="--folder") == tmp_path / name
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["folder", "link"]
+
+
+@pytest.mark.parametrize("folder", [Path("file", "x"), Path("/proc/nothing/x")], ids=str)
+def test_a_folder_that_cannot_be_made_is_refused_by_its_path(artifacts: Path, folder: Path) -> None:
+    (artifacts / "file").write_text("")
+    with pytest.raises(FolderRefused, match=r"expected a folder that this user can make and write in") as refused:
+        private_folder(artifacts / folder)
+    assert str((artifacts / folder).parent) in str(refused.value)
+
+
+def test_a_file_that_cannot_be_written_is_refused_by_its_path_and_one_that_can_is_made(artifacts: Path) -> None:
+    (artifacts / "file").write_text("")
+    with pytest.raises(FolderRefused, match=f"^{artifacts}/file/1.html: Not a directory; expected a folder"):
+        private_file(artifacts / "file" / "1.html")
+    assert private_file(artifacts / "1.html").is_file()

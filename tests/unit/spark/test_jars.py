@@ -8,6 +8,7 @@ from jars import fetch, read_wanted
 from typer.testing import CliRunner
 
 from tallystick.cli.app import app
+from tallystick.host.private_files import FolderRefused
 from tallystick.spark import jars as jars_module
 from tallystick.spark.jars import (
     JarsRefused,
@@ -75,6 +76,22 @@ def test_a_jar_that_was_changed_on_disk_is_fetched_again(tmp_path: Path, reposit
     put(tmp_path / "jars" / "piece-1.0.jar", b"cut short")
     fetch_jars(tmp_path / "jars", [JAR], repository=repository.as_uri())
     assert (tmp_path / "jars" / "piece-1.0.jar").read_bytes() == BODY
+
+
+@pytest.mark.parametrize("name", ["piece", "piece/x"])
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path, repository: Path, name: str) -> None:
+    put(tmp_path / "piece", b"no folder")
+    said = CliRunner().invoke(app, ["jars", "fetch", str(tmp_path / name), "--repository", repository.as_uri()])
+    assert (said.exit_code, said.stdout) == (2, "")
+    assert said.stderr == (
+        f"the folder of jars: got {tmp_path / name}, but {tmp_path / 'piece'} is no folder; expected one, or a path "
+        "to make one\n"
+    )
+
+
+def test_a_folder_that_the_system_lets_nobody_make_is_refused(repository: Path) -> None:
+    with pytest.raises(FolderRefused, match=r"^/proc/nothing.*: No such file or directory; expected a folder"):
+        fetch_jars(Path("/proc/nothing/x"), [JAR], repository=repository.as_uri())
 
 
 def test_another_version_leaves_the_folder_and_somebody_elses_jars_stay(tmp_path: Path) -> None:

@@ -9,8 +9,18 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tallystick.host.private_files import FolderRefused
+from tallystick.spark import spark_server
 from tallystick.spark.spark_job import submit_argv
-from tallystick.spark.spark_server import SparkServer, running_server, stop_server, with_running_server
+from tallystick.spark.spark_server import (
+    SparkServer,
+    SparkServerNotStarted,
+    log_of,
+    running_server,
+    start_server,
+    stop_server,
+    with_running_server,
+)
 
 
 @pytest.fixture
@@ -72,3 +82,48 @@ def test_a_client_is_started_as_python_alone_and_its_command_line_has_no_token(s
     assert argv == [
         sys.executable, "-m", "tallystick_spark.reconcile_app", "--contract", "billing.yaml", "--cut", "7", "--reread",
     ]  # fmt: skip
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What a start needs beside the spark-submit that a test puts into the folder."""
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    (tmp_path / "spark.jar").touch()
+    return {"TALLYSTICK_JARS_DIR": str(tmp_path), "PATH": os.environ["PATH"]}
+
+
+def put_spark_submit(folder: Path, does: str) -> None:
+    (folder / "spark-submit").write_text(f"#!/bin/sh\n{does}\n")
+    (folder / "spark-submit").chmod(0o755)
+
+
+def test_a_server_that_ends_at_once_is_told_with_its_last_words_and_its_log(
+    tmp_path: Path, settings: dict[str, str]
+) -> None:
+    put_spark_submit(tmp_path, """echo 'Exception in thread "main" org.x.SparkException: Master must' >&2; exit 3""")
+    with pytest.raises(SparkServerNotStarted) as told:
+        start_server(tmp_path, environment=settings)
+    assert str(told.value) == (
+        f"the Spark server ended with exit code 3: SparkException: Master must; its log is {log_of(tmp_path)}"
+    )
+
+
+def test_a_server_that_never_answers_is_told_too_and_ended(
+    tmp_path: Path, settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = psutil.Process().children(recursive=True)
+    put_spark_submit(tmp_path, "exec sleep 60")
+    monkeypatch.setattr(spark_server, "_START_SECONDS_MAX", 0.2)
+    with pytest.raises(SparkServerNotStarted, match="does not answer after 0 s"):
+        start_server(tmp_path, environment=settings)
+    assert psutil.Process().children(recursive=True) == before
+
+
+def test_no_server_runs_for_a_folder_that_is_a_file_and_none_is_started(
+    tmp_path: Path, settings: dict[str, str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    put_spark_submit(tmp_path, "exit 3")
+    assert running_server(tmp_path / "file") is None
+    with pytest.raises(FolderRefused, match="/file/spark: Not a directory; expected a folder"):
+        start_server(tmp_path / "file", environment=settings)

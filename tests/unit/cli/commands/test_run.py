@@ -76,3 +76,52 @@ def test_a_run_that_spark_cannot_read_is_refused_before_the_store_is_opened(
     result = run("run", str(contract_file))
     assert result.exit_code == 2
     assert result.stderr.startswith(f"TALLYSTICK_JARS_DIR: {tmp_path} has no jars; ")
+
+
+@pytest.mark.parametrize("name", ["file", "file/x"])
+def test_artifacts_in_place_of_a_file_are_refused_before_the_store_is_opened(
+    monkeypatch: pytest.MonkeyPatch, contract_file: Path, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TALLYSTICK_ARTIFACTS_DIR", str(tmp_path / name))
+    monkeypatch.setattr(engine, "open_store", Mock(side_effect=AssertionError("the store was opened")))
+    commands = (
+        ("run", str(contract_file)),
+        ("cut", "make", str(contract_file)),
+        ("report", "billing/1"),
+        ("spark", "start"),
+        ("spark", "status"),
+        ("spark", "stop"),
+    )
+    for command in commands:
+        result = run(*command)
+        assert (result.exit_code, result.stdout) == (2, ""), command
+        assert result.stderr.splitlines()[-1] == (
+            f"TALLYSTICK_ARTIFACTS_DIR: got {tmp_path / name}, but {tmp_path / 'file'} is no folder; expected one, or "
+            "a path to make one"
+        )
+
+
+def test_no_spark_runs_for_artifacts_that_are_not_there_yet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TALLYSTICK_ARTIFACTS_DIR", str(tmp_path / "none" / "x"))
+    for command in ("status", "stop"):
+        assert run("spark", command).stdout == "no Spark server runs for these artifacts\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "setting"),
+    [
+        (("report", "billing/1"), "--folder"),
+        (("init", "orders", "--topic", "t", "--table", "s.t", "--kafka", "k", "--ledger", "l"), "--folder"),
+    ],
+    ids=["report", "init"],
+)
+def test_a_folder_below_a_file_is_refused_before_anything_is_read(
+    command: tuple[str, ...], setting: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    result = run(*command, "--folder", str(tmp_path / "file" / "x"))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"{setting}: got {tmp_path}/file/x, but {tmp_path}/file is no folder; ")
+    other = run(*command, "--folder", str(tmp_path / "none"))
+    assert (other.exit_code, "is no folder" in other.stderr) == (2, False)
