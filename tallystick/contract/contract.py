@@ -532,6 +532,11 @@ def _refuse_no_condition(path: Path, ledger: LedgerSection) -> None:
         raise ContractRefused(f"{path}: ledger.where: {reason}; {EXPECTED}")
 
 
+def shared_name(path: Path, name: str, first_path: Path) -> str:
+    """Return the fault of a file whose contract's name another file has."""
+    return f"{path}: contract: got {name!r}; expected a name of its own, {first_path} has it too"
+
+
 def load_contracts(folder: Path) -> tuple[Contract, ...]:
     """Read every *.yaml of a folder, by name. Raises ContractRefused with the faults of all files together.
 
@@ -550,9 +555,7 @@ def load_contracts(folder: Path) -> tuple[Contract, ...]:
             continue
         first_path = paths_by_name.setdefault(contract.name, path)
         if first_path != path:
-            faults.append(
-                f"{path}: contract: got {contract.name!r}; expected a name of its own, {first_path} has it too"
-            )
+            faults.append(shared_name(path, contract.name, first_path))
         contracts.append(contract)
     if faults:
         raise ContractRefused("\n".join(faults))

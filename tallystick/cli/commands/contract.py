@@ -9,7 +9,14 @@ import yaml
 
 from tallystick.cli.shared_options import AsJson, ContractFile
 from tallystick.connections.connections import store_dsn
-from tallystick.contract.contract import Contract, ContractRefused, contract_of, load_contract, load_contracts
+from tallystick.contract.contract import (
+    Contract,
+    ContractRefused,
+    contract_of,
+    load_contract,
+    load_contracts,
+    shared_name,
+)
 from tallystick.host.yaml_file import read_mapping
 from tallystick.model.verdict import ExitCode
 
@@ -44,9 +51,13 @@ def check_contracts(
 
 
 def _read_contracts(paths: list[Path]) -> tuple[list[Contract], list[str]]:
-    """Return all contracts of files and folders, and the faults. A folder without a contract is a fault, too."""
+    """Return all contracts of files and folders, and the faults. A folder without a contract is a fault, too.
+
+    So is a name that two files have. A file that is named twice is read twice.
+    """
     contracts: list[Contract] = []
     faults: list[str] = []
+    paths_by_name: dict[str, Path] = {}
     for path in paths:
         try:
             found = load_contracts(path) if path.is_dir() else (load_contract(path),)
@@ -55,6 +66,11 @@ def _read_contracts(paths: list[Path]) -> tuple[list[Contract], list[str]]:
             continue
         if not found:
             faults.append(f"{path}: no contract in this folder; expected *.yaml")
+        files = sorted(path.glob("*.yaml")) if path.is_dir() else [path]
+        for contract, file in zip(found, files, strict=True):
+            first = paths_by_name.setdefault(contract.name, file)
+            if not first.samefile(file):
+                faults.append(shared_name(file, contract.name, first))
         contracts.extend(found)
     return contracts, faults
 

@@ -48,6 +48,20 @@ def test_bad_contracts_are_refused_together_on_stderr(contract_file: Path, tmp_p
     ]
 
 
+def test_a_name_that_two_files_have_is_refused_however_they_are_named(contract_file: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other" / "second.yaml"
+    other.parent.mkdir()
+    other.write_text(contract_file.read_text())
+    for named in ((contract_file, other), (contract_file, other.parent), (contract_file.parent, other)):
+        result = run("contract", "check", *map(str, named))
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr == (
+            f"{other}: contract: got 'billing_payouts'; expected a name of its own, {contract_file} has it too\n"
+        )
+    other.write_text(contract_file.read_text().replace("billing_payouts", "shop_payouts"))
+    assert run("contract", "check", str(contract_file), str(other)).exit_code == 0
+
+
 def test_an_empty_folder_passes_no_check(tmp_path: Path) -> None:
     result = run("contract", "check", str(tmp_path))
     assert result.exit_code == 2
