@@ -15,7 +15,7 @@ from tallystick.contract.field_types import (
     PersonName,
     PlainColumnName,
     PlainTableName,
-    is_cron,
+    refuse_no_cron,
 )
 from tallystick.contract.ledger import LedgerColumns
 from tallystick.model.finding_names import BreakClass
@@ -108,8 +108,8 @@ class CompensationRules(ContractPart):
     @field_validator("acting_minutes")
     @classmethod
     def _minutes(cls, minutes: str | None) -> str | None:
-        if minutes is not None and not is_cron(minutes):
-            raise ValueError("expected a cron expression of five fields, in UTC, such as '* 6-17 * * 1-5'")
+        if minutes is not None:
+            refuse_no_cron(minutes, such_as="* 6-17 * * 1-5")
         return minutes
 
     @field_validator("classes")

@@ -37,7 +37,7 @@ from tallystick.contract.field_types import (
     Name,
     Seconds,
     TopicName,
-    is_cron,
+    refuse_no_cron,
 )
 from tallystick.contract.ledger import LedgerSection
 from tallystick.contract.sql_condition import DIALECTS, EXPECTED, why_no_condition
@@ -147,8 +147,7 @@ class Contract(ContractPart):
     @field_validator("schedule")
     @classmethod
     def _cron(cls, schedule: str) -> str:
-        if not is_cron(schedule):
-            raise ValueError("expected a cron expression of five fields, in UTC, such as '0 * * * *'")
+        refuse_no_cron(schedule, such_as="0 * * * *")
         return schedule
 
     @field_validator("legs")

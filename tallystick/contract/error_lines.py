@@ -84,7 +84,7 @@ def _expected(fault: Mapping[str, Any], patterns: Mapping[str, str]) -> str:
         case "union_tag_invalid":
             return f"expected a name, or a mapping with one of the keys {_keys_of_tags(context['expected_tags'])}"
         case "string_type":
-            return "expected text; put it in quotes"
+            return _text_expected(fault["input"])
         case "bool_type":
             return "expected true or false"
         case "int_type" | "int_from_float" | "int_parsing":
@@ -112,6 +112,15 @@ def _expected(fault: Mapping[str, Any], patterns: Mapping[str, str]) -> str:
         case "value_error":
             return str(context["error"])
     return str(fault["msg"]).replace("Input should be", "expected")
+
+
+def _text_expected(value: Any) -> str:
+    match value:
+        case None:
+            return "expected some text"
+        case list() | dict():
+            return f"expected one text, and no {'list' if isinstance(value, list) else 'mapping'}"
+    return "expected text; put it in quotes"
 
 
 def _nearest(value: Any, members: str) -> str:

@@ -49,9 +49,21 @@ def _is_currency(code: str) -> str:
     return code
 
 
-def is_cron(expression: str) -> bool:
-    """Return whether the text is a cron expression of five fields."""
-    return len(expression.split()) == 5 and croniter.is_valid(expression)
+_CRON_FIELDS = ("minute", "hour", "day of the month", "month", "day of the week")
+
+
+def refuse_no_cron(expression: str, *, such_as: str) -> None:
+    """Raise ValueError where the text is no cron expression of five fields, with the fields that are at fault."""
+    fields = expression.split()
+    if len(fields) == len(_CRON_FIELDS) and croniter.is_valid(expression):
+        return
+    faults = [
+        f"{field} is no {what}"
+        for n, (field, what) in enumerate(zip(fields, _CRON_FIELDS, strict=False))
+        if len(fields) == len(_CRON_FIELDS) and not croniter.is_valid(" ".join(["*"] * n + [field] + ["*"] * (4 - n)))
+    ]
+    expected = f"expected a cron expression of five fields, in UTC, such as '{such_as}'"
+    raise ValueError("; ".join([expected, *faults]))
 
 
 def _is_zero(amount: int) -> int:

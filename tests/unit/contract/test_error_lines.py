@@ -20,3 +20,17 @@ def test_every_fault_of_a_file_is_told_at_once(tmp_path: Path) -> None:
 def test_an_address_pasted_where_an_id_belongs_is_shown_without_its_password(tmp_path: Path) -> None:
     message = refusal(tmp_path, yaml.safe_dump(changed(ledger__connection="postgresql://audit:hunter2@db/billing")))
     assert message.startswith('ledger.connection: got "postgresql://***@db/billing"')
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("owner:", "owner: got null; expected some text"),
+        ("owner: [a]", 'owner: got ["a"]; expected one text, and no list'),
+        ("owner: {a: b}", 'owner: got {"a": "b"}; expected one text, and no mapping'),
+        ("owner: 12", "owner: got 12; expected text; put it in quotes"),
+        ("owner: 2026-01-31", 'owner: got "2026-01-31"; expected text; put it in quotes'),
+    ],
+)
+def test_quotes_are_asked_for_only_where_they_help(tmp_path: Path, line: str, fault: str) -> None:
+    assert refusal(tmp_path, f"{yaml.safe_dump(changed(owner=None))}{line}\n") == fault

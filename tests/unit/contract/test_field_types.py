@@ -1,13 +1,32 @@
 """Names, cron expressions and moments: what is refused wherever a field is one, and the twins."""
 
 from datetime import datetime
+from pathlib import Path
 
-from tests.unit.contract.documents import FieldCases
+import pytest
+import yaml
+
+from tests.unit.contract.documents import FieldCases, changed, refusal
 
 CRON = "expected a cron expression of five fields, in UTC, such as '0 * * * *'"
 MOMENT = "expected a time with its zone, such as 2026-01-31T00:00:00Z"
 
 NAME = "expected a name in lower case letters, digits and _, beginning with a letter"
+
+
+@pytest.mark.parametrize(
+    ("schedule", "faults"),
+    [
+        ("0 25 * * *", "; 25 is no hour"),
+        ("61 * 0 * mon-no", "; 61 is no minute; 0 is no day of the month; mon-no is no day of the week"),
+        ("0 25 * *", ""),
+        ("@hourly", ""),
+    ],
+)
+def test_a_field_that_is_at_fault_is_named_where_there_are_five(tmp_path: Path, schedule: str, faults: str) -> None:
+    assert (
+        refusal(tmp_path, yaml.safe_dump(changed(schedule=schedule))) == f'schedule: got "{schedule}"; {CRON}{faults}'
+    )
 
 
 class TestFields(FieldCases):
