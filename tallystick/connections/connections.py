@@ -249,23 +249,32 @@ def kafka_from_environment(kafka_id: str, environment: Mapping[str, str] = os.en
 
 def kafka_settings(text: str, *, connection_id: str) -> KafkaSettings:
     """Read librdkafka settings from a JSON object; numbers and truth values as they are. Raises ConnectionNotGiven."""
-    try:
-        settings = json.loads(text)
-    except json.JSONDecodeError:
-        settings = None
-    if (
-        not isinstance(settings, dict)
-        or not all(isinstance(value, str | int | float) for value in settings.values())
-        or not isinstance(settings.get("bootstrap.servers", ""), str)
-    ):
+    settings, fault = _json_of(text)
+    if fault := fault or _fault_of_values(settings):
         raise ConnectionNotGiven(
             f"connection {connection_id}: expected a JSON object of strings such as "
-            '{"bootstrap.servers": "broker:9092"}'
+            f'{{"bootstrap.servers": "broker:9092"}} in {environment_variable(connection_id)}; {fault}'
         )
     try:
         return KafkaSettings(setting_texts(settings))
     except ConnectionNotGiven as error:
         raise ConnectionNotGiven(f"connection {connection_id}: {error}") from None
+
+
+def _json_of(text: str) -> tuple[Any, str]:
+    """Return what a JSON text says, or its fault without any of the text."""
+    try:
+        return json.loads(text), ""
+    except json.JSONDecodeError as error:
+        return None, f"got no JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+
+
+def _fault_of_values(settings: Any) -> str:
+    if not isinstance(settings, dict):
+        return "got JSON that is no object"
+    kinds = {name: str if name == "bootstrap.servers" else str | int | float for name in settings}
+    odd = next((name for name, kind in kinds.items() if not isinstance(settings[name], kind)), None)
+    return f"got no text for {odd}" if odd is not None else ""
 
 
 def setting_texts(settings: Mapping[str, Any]) -> dict[str, str]:

@@ -125,7 +125,8 @@ def contract_of_odcs(
     kafka, ledger: connection ids, which a data contract of somebody else does not have.
     """
     if document.get("kind") != "DataContract":
-        raise OdcsRefused(f"kind: got {document.get('kind')!r}; expected DataContract, an Open Data Contract")
+        got = f"got {document['kind']!r}" if "kind" in document else "missing"
+        raise OdcsRefused(f"kind: {got}; expected DataContract, an Open Data Contract")
     for custom in _mappings(document.get("customProperties")):
         if custom.get("property") == _PROPERTY and isinstance(custom.get("value"), dict):
             return dict(custom["value"])

@@ -135,9 +135,13 @@ def print_contract_of_odcs(
 
     Example: `tallystick contract from-odcs orders.odcs.yaml --kafka shop_kafka --ledger shop_db`
     """
-    from tallystick.documents.odcs import contract_of_odcs
+    from tallystick.documents.odcs import OdcsRefused, contract_of_odcs
 
-    document = contract_of_odcs(read_mapping(odcs_file), kafka=kafka, ledger=ledger, now=datetime.now(UTC))
+    odcs = read_mapping(odcs_file)
+    try:
+        document = contract_of_odcs(odcs, kafka=kafka, ledger=ledger, now=datetime.now(UTC))
+    except OdcsRefused as refused:
+        raise OdcsRefused("\n".join(f"{odcs_file}: {fault}" for fault in str(refused).splitlines())) from None
     contract_of(document, path=odcs_file)
     typer.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), nl=False)
 

@@ -13,6 +13,7 @@ from tallystick.connections.connections import (
     connection_text,
     connections_from_environment,
     environment_variable,
+    kafka_from_environment,
     kafka_settings,
     store_dsn,
 )
@@ -173,6 +174,31 @@ def test_a_connection_that_is_no_json_object_of_strings_is_refused_without_its_t
     with pytest.raises(ConnectionNotGiven, match="connection kafka_billing: expected a JSON object of strings") as info:
         kafka_settings(text, connection_id="kafka_billing")
     assert "secret" not in str(info.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("{secret", "no JSON: Expecting property name enclosed in double quotes at line 1, column 2"),
+        ('{"bootstrap.servers": "b:1",\n"secret" 1}', "no JSON: Expecting ':' delimiter at line 2, column 10"),
+        ('["secret"]', "JSON that is no object"),
+        ('{"bootstrap.servers": 9092}', "no text for bootstrap.servers"),
+        ('{"bootstrap.servers": "b:1", "client.id": ["secret"]}', "no text for client.id"),
+    ],
+)
+def test_a_malformed_connection_is_refused_with_its_variable_and_its_fault(text: str, fault: str) -> None:
+    with pytest.raises(ConnectionNotGiven) as info:
+        kafka_from_environment("kafka_billing", {"TALLYSTICK_CONN_KAFKA_BILLING": text})
+    assert str(info.value) == (
+        "connection kafka_billing: expected a JSON object of strings such as "
+        f'{{"bootstrap.servers": "broker:9092"}} in TALLYSTICK_CONN_KAFKA_BILLING; got {fault}'
+    )
+
+
+def test_a_number_is_a_setting_as_it_is() -> None:
+    text = '{"bootstrap.servers": "b:1", "socket.timeout.ms": 500}'
+    kafka = kafka_from_environment("kafka_billing", {"TALLYSTICK_CONN_KAFKA_BILLING": text})
+    assert kafka.settings["socket.timeout.ms"] == "500"
 
 
 @pytest.mark.parametrize("environment", [{}, {"TALLYSTICK_CONN_LEDGER_BILLING": ""}])

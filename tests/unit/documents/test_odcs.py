@@ -126,6 +126,7 @@ def test_what_has_no_role_is_said_for_each_side() -> None:
     ("changes", "connections", "reason"),
     [
         ({"kind": "Invoice"}, ("k", "l"), "kind: got 'Invoice'; expected DataContract"),
+        ({"kind": None}, ("k", "l"), "kind: got None; expected DataContract"),
         ({"schema": THEIRS["schema"][1:]}, ("k", "l"), "no schema with physicalType topic"),
         ({"schema": THEIRS["schema"][:1]}, ("k", "l"), "0 schemas with physicalType table"),
         ({}, (None, "l"), "expected --kafka CONNECTION_ID"),
@@ -139,6 +140,19 @@ def test_a_document_without_both_sides_is_refused(
     kafka, ledger = connections
     with pytest.raises(OdcsRefused, match=reason):
         contract_of_odcs({**THEIRS, **changes}, kafka=kafka, ledger=ledger, now=NOW)
+
+
+def test_the_command_names_the_file_before_each_fault(tmp_path: Path) -> None:
+    theirs, another = tmp_path / "theirs.yaml", tmp_path / "another.yaml"
+    theirs.write_text(yaml.safe_dump(THEIRS))
+    another.write_text("contract: shop\n")
+    assert run("contract", "from-odcs", str(theirs)).stderr.splitlines() == [
+        f"{theirs}: no connection of the cluster; expected --kafka CONNECTION_ID",
+        f"{theirs}: no connection of the ledger; expected --ledger CONNECTION_ID",
+    ]
+    assert run("contract", "from-odcs", str(another)).stderr == (
+        f"{another}: kind: missing; expected DataContract, an Open Data Contract\n"
+    )
 
 
 def test_the_command_prints_a_contract_that_can_be_checked(tmp_path: Path) -> None:
