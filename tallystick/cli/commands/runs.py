@@ -14,12 +14,17 @@ from tallystick.cli.shared_options import AsJson, Plain, RunName, run_of
 from tallystick.connections.connections import store_dsn
 from tallystick.host.artifacts import artifacts_place
 from tallystick.host.private_files import usable_folder
+from tallystick.model.errors import TallystickError
 from tallystick.model.verdict import exit_code_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from tallystick.model.stored_run import StoredRun
+
+
+class NoSuchBooks(TallystickError):
+    """The store has nothing of a contract's name. The message says which names it has."""
 
 
 def show_runs(
@@ -30,6 +35,8 @@ def show_runs(
 ) -> None:
     """List stored runs, newest first, with verdict, window, breaks and money at stake.
 
+    Exit code 2: the store has nothing of the contract that --contract names.
+
     Example: `tallystick runs --contract billing_payments --limit 5`
     """
     from tallystick.cli.output import print_json, print_runs
@@ -37,13 +44,16 @@ def show_runs(
     from tallystick.store.engine import open_store
     from tallystick.store.runs.run_store import list_runs
 
-    runs = list_runs(open_store(store_dsn()), contract, limit=limit)
+    engine = open_store(store_dsn())
+    runs = list_runs(engine, contract, limit=limit)
+    if contract is not None and not runs and (fault := _unknown_name(engine, contract)):
+        raise NoSuchBooks(fault)
     if as_json:
         print_json([summary_document(run) for run in runs])
     elif runs:
         print_runs(runs)
     else:
-        typer.echo("no run is stored yet", err=True)
+        typer.echo(f"no run {f'of {contract} ' if contract else ''}is stored yet", err=True)
 
 
 def show_run(run_name: RunName, as_json: AsJson = False, plain: Plain = False) -> None:
@@ -67,6 +77,8 @@ def watch_runs(
     A terminal shows the state of each contract and the newest runs, and looks again every second. In a pipe, and with
     --plain or --json, each run is one line; the first lines are the newest run of each contract.
 
+    A contract may be followed before its first run; a name that the store does not have yet is told on stderr.
+
     Example: `tallystick watch`
 
     Example: `tallystick watch --contract billing_payments --json | jq -r .verdict`
@@ -76,6 +88,8 @@ def watch_runs(
     from tallystick.store.engine import open_store_to_read
 
     engine = open_store_to_read(store_dsn, connections_max=1)
+    if contract is not None and (told := _unknown_name(engine, contract)):
+        typer.echo(f"{told}; waiting for its first run", err=True)
     with suppress(KeyboardInterrupt), stopped_by_sigterm():
         watch(engine, contract, as_json=as_json, now=partial(store_now, engine), sleep=time.sleep)
 
@@ -103,6 +117,17 @@ def write_run_report(
     contract = read_contract(engine, run.result.contract, run.result.cut_n)
     if folder is None and contract is not None and not run.cut.is_baseline:
         add_breaks_file(run.result, contract, artifacts)
+
+
+def _unknown_name(engine: "Engine", contract: str) -> str:
+    """Return which names the store has, where this one is none of them."""
+    from tallystick.store.views.overview_store import list_contracts
+    from tallystick.text.plain import escape_untrusted
+
+    known = list_contracts(engine)
+    if contract in known:
+        return ""
+    return f"{escape_untrusted(contract)}: the store has no books of it; expected one of: {', '.join(known) or '-'}"
 
 
 def _stored_run(run_name: str) -> "tuple[StoredRun, Engine]":
