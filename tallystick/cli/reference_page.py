@@ -89,7 +89,7 @@ def _says(one: Any) -> str:
         return f"{words} Default: {(one.opts if one.default else one.secondary_opts)[0]}."
     if one.required:
         return f"{words} Required."
-    return words if one.default is None else f"{words} Default: {one.default}."
+    return f"{words} Default: {one.default}." if one.show_default and one.default not in (None, "") else words
 
 
 def _cell(text: str) -> str:

@@ -42,7 +42,7 @@ def kafka_acls(contract: Contract, *, reader: str, executor: str, environment: s
     """
     read = [_acl(reader, Resource.TOPIC, topic, "Read DescribeConfigs", _READ) for topic in _read_topics(contract)]
     looks = [
-        _acl(reader, Resource.CLUSTER, "", "DescribeConfigs", "the brokers' settings, for the posture"),
+        _acl(reader, Resource.CLUSTER, "", "DescribeConfigs", "the brokers' settings, for the config check"),
         _acl(reader, Resource.TRANSACTIONAL_ID, "*", "Describe", "who holds a partition, and whether it hangs"),
         _acl(reader, Resource.TOPIC, COORDINATORS_LOG, "Describe", "whether every coordinator answers about that"),
     ]

@@ -54,7 +54,12 @@ def write_first_contract(
     currency: Annotated[
         str | None, typer.Option(metavar="CODE", help="Of all events and rows, where they do not say it: EUR.")
     ] = None,
-    folder: Annotated[Path, typer.Option(metavar="DIR", help="Where to write the file.")] = Path(),
+    folder: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR", help="Where to write the file. Default: the folder you are in.", show_default=False
+        ),
+    ] = Path(),
 ) -> None:
     """Write a first contract, from what stands in a topic and in a table.
 

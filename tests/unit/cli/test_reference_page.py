@@ -35,6 +35,14 @@ def test_every_option_says_what_it_does_and_its_default() -> None:
     assert "None" not in page
 
 
+def test_a_default_that_is_no_word_is_said_in_words_and_once() -> None:
+    rows = dict(re.findall(r"^\| `(.+?)` \| (.*) \|$", command_reference(), flags=re.MULTILINE))
+    assert [words for words, says in rows.items() if re.search(r"Default: \.|Default: .*Default: ", says)] == []
+    assert rows["--folder DIR"] == "Where to write the file. Default: the folder you are in."
+    assert rows["--repository URL"].endswith("Default: Ivy's own.")
+    assert rows["--host ADDRESS"].endswith("Default: 127.0.0.1.")
+
+
 def test_every_row_stays_inside_its_table() -> None:
     for line in command_reference().splitlines():
         if line.startswith("| "):

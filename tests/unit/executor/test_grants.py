@@ -141,6 +141,15 @@ def test_a_comment_before_each_command_says_what_it_is_for() -> None:
     assert lines[0] == "# its events and settings"
 
 
+def test_a_comment_calls_the_config_check_by_its_name_of_today() -> None:
+    contract = contract_of(L2T, compensation=REPUBLISHES)
+    found = kafka_acls(contract, reader="reader", executor="executor", environment="test")
+    assert [one.why for one in found if one.name == "" and one.principal == "reader"] == [
+        "the brokers' settings, for the config check"
+    ]
+    assert [one.why for one in found if "posture" in one.why] == []
+
+
 def test_a_reader_selects_from_its_table_alone() -> None:
     assert statements(contract_of(L2T)) == [
         'GRANT USAGE ON SCHEMA billing TO "reader";',
