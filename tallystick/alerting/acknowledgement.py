@@ -22,7 +22,7 @@ def acknowledgement(contract_name: str, alert_name: str, *, by: str, firing: Map
     )
     before = firing.get(alert_name)
     if before is None:
-        listed = ", ".join(sorted(firing)) or "nothing"
+        listed = ", ".join(sorted(firing)) or "nothing does under this contract's name"
         raise AcknowledgementRefused(
             f"{contract_name}: {escape_untrusted(alert_name)} does not fire; expected one that does: {listed}"
         )

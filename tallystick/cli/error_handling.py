@@ -1,6 +1,7 @@
 """The edge of the command line: every expected error is one sentence and an exit code; a bug keeps its traceback."""
 
 import os
+import re
 import signal
 import sys
 import traceback
@@ -37,6 +38,7 @@ class CommandGroup(RenamingGroup):
         except Exception as error:  # the outermost edge: sort what is expected from bugs
             told = old_option(error) or error
             if type(told).__module__.startswith("typer"):
+                _show_value(told)
                 raise
             raise typer.Exit(report_error(told)) from None
 
@@ -49,6 +51,17 @@ def report_error(error: Exception) -> ExitCode:
         sentence = f"{type(error).__name__}: this is a bug in Tallystick; the lines above say where"
     typer.echo(printed_text(sentence), err=True)
     return code
+
+
+def _show_value(error: Exception) -> None:
+    """Let a refusal of an option say what was given and what was expected: of pydantic's words typer shows less."""
+    from pydantic import ValidationError
+
+    from tallystick.contract.error_lines import value_fault
+
+    if isinstance(error, typer.BadParameter) and isinstance(error.__cause__, ValidationError):
+        words = value_fault(error.__cause__.errors()[0], {})
+        error.message = printed_text(re.sub(r"'.*' is not one of (.*)\.$", r"expected one of \1", words))
 
 
 @contextmanager

@@ -36,7 +36,12 @@ def _fault_line(path: Path, fault: Mapping[str, Any], *, model: type[BaseModel],
         return f"{path}: {where}: unknown key; {_keys_expected(str(fault['loc'][-1]), fault['loc'][:-1], model)}"
     if fault["type"] == "missing":
         return f"{path}: {where}: missing; expected {_meaning(fault['loc'], model)}"
-    return f"{path}: {where}: got {_shown(fault['input'])}; {_expected(fault, patterns)}"
+    return f"{path}: {where}: {value_fault(fault, patterns)}"
+
+
+def value_fault(fault: Mapping[str, Any], patterns: Mapping[str, str]) -> str:
+    """Return the value that one of pydantic's faults is about, and what was expected."""
+    return f"got {_shown(fault['input'])}; {_expected(fault, patterns)}"
 
 
 def model_inside(annotation: Any) -> type[BaseModel] | None:

@@ -202,7 +202,10 @@ def _kept_plan(engine: "Engine", contract: Contract, plan_hash: str) -> "Plan":
 
     plan = read_plan(engine, plan_id_of(plan_hash))
     if plan is None:
-        raise PlanStale(f"{contract.name}: a plan of hash {escape_untrusted(plan_hash)} was never kept; ask for one")
+        raise PlanStale(
+            f"{contract.name}: a plan of hash {escape_untrusted(plan_hash)} was never kept; expected the plan_hash of "
+            "one that `tallystick compensation plan` made with --by"
+        )
     return plan
 
 

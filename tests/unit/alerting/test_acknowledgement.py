@@ -38,6 +38,13 @@ def test_what_does_not_fire_is_refused_with_what_does() -> None:
         acknowledgement("payouts", "torn_cut", by="Ada", firing=FIRING)
 
 
+def test_where_nothing_fires_the_contracts_name_may_be_wrong() -> None:
+    with pytest.raises(
+        AcknowledgementRefused, match=r"^payout: torn_cut does not .* does: nothing does under this contract's name$"
+    ):
+        acknowledgement("payout", "torn_cut", by="Ada", firing={})
+
+
 def test_what_somebody_has_taken_on_is_refused_with_who() -> None:
     taken = acknowledgement("payouts", "missing_in_ledger", by="Ada", firing=FIRING)
     with pytest.raises(AcknowledgementRefused, match="acknowledged already, by Ada"):

@@ -85,6 +85,28 @@ def test_wrong_usage_ends_with_2_and_says_what_was_expected(arguments: tuple[str
 
 
 @pytest.mark.parametrize(
+    ("arguments", "got", "expected"),
+    [
+        (("grants", "x.yaml", "--for", "mysql"), "mysql", "'kafka', 'postgres'"),
+        (("runs", "--limit", "0"), "0", "1"),
+        (("runs", "--limit", "10001"), "10001", "10,?000"),
+        (("run", "x.yaml", "--reread", "x"), "x", "(whole number|integer)"),
+    ],
+    ids=["one of", "too few", "too many", "no number"],
+)
+def test_a_refused_value_is_named_with_what_was_expected(arguments: tuple[str, ...], got: str, expected: str) -> None:
+    result = run(*arguments)
+    said = re.sub(r"[\s│]+", " ", result.stderr)
+    assert (result.exit_code, "Value error" in said, "Input should" in said) == (2, False, False)
+    assert re.search(rf"Invalid value for '{arguments[-2]}': .*\b{got}\b.*{expected}", said)
+
+
+def test_a_value_that_a_command_refuses_itself_is_said_in_the_commands_words() -> None:
+    said = re.sub(r"[\s│]+", " ", run("show", "billing/x").stderr)
+    assert "got 'billing/x'; expected CONTRACT/N, such as billing_payments/7" in said
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         ("runs",),
