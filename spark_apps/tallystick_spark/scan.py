@@ -35,6 +35,7 @@ from tallystick.model.direction import Direction
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.pipeline.open_ledger import open_ledger_of
 from tallystick.pipeline.run_history import inputs_of_before
+from tallystick.spark.spark_job import BY_CLIENT, PAIR_BY_PAIR, SCAN_VARIABLE
 from tallystick_spark.matching.frame_match import beside_planted, scan_slices
 from tallystick_spark.matching.hash_scan import (
     Canaries,
@@ -70,10 +71,6 @@ from tallystick_spark.readers.postgres_rows import PostgresRows
 from tallystick_spark.readers.reader_messages import NOTHING_SEEN
 from tallystick_spark.readers.topic_frame import parse_events, read_topics
 from tallystick_spark.session import open_session, telling_tasks
-
-SCAN_VARIABLE, BY_CLIENT, PAIR_BY_PAIR = "TALLYSTICK_SCAN", "by_client", "pair_by_pair"
-"""The variable, and its values that turn the quick ways off: the first one, or both. Kafka's client reads all of
-the log then, and bounds nothing that it unpacks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,7 +270,7 @@ def _read_events(
 
 
 def _asks_for_client() -> bool:
-    return os.environ.get(SCAN_VARIABLE) is not None
+    return os.environ.get(SCAN_VARIABLE) in (BY_CLIENT, PAIR_BY_PAIR)
 
 
 def _scan_log(

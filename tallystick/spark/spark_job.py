@@ -50,6 +50,10 @@ A run makes a few plans and ends; compiling them for good took a fifth of the CP
 Source: HotSpot's compilation policy, where tier 4 is C2.
 """
 
+SCAN_VARIABLE, BY_CLIENT, PAIR_BY_PAIR = "TALLYSTICK_SCAN", "by_client", "pair_by_pair"
+"""The variable, and its values that turn the quick ways off: the first one, or both. Kafka's client reads all of
+the log then, and bounds nothing that it unpacks."""
+
 Observer = Callable[[str, Mapping[str, Any]], None]
 """(step, figures) -> None; called for each step that is reached."""
 
@@ -73,6 +77,8 @@ def submit_argv(cuts: Iterable[tuple[Path, int]], *, reread: bool, environment: 
     where spark-submit runs it otherwise; default local[*].
     """
     require("pyspark")
+    if (way := environment.get(SCAN_VARIABLE, "")) not in ("", BY_CLIENT, PAIR_BY_PAIR):
+        raise SparkNotReady(f"{SCAN_VARIABLE}: got {way!r}; expected {BY_CLIENT!r}, {PAIR_BY_PAIR!r} or nothing")
     asked = [
         *(part for contract_file, n in cuts for part in ("--contract", str(contract_file), "--cut", str(n))),
         *(["--reread"] if reread else []),

@@ -272,8 +272,17 @@ def test_own_java_options_stand_in_place_of_ours(jars: Path) -> None:
         ({"TALLYSTICK_JARS_DIR": "/nowhere"}, "TALLYSTICK_JARS_DIR: /nowhere has no jars"),
         ({"TALLYSTICK_SPARK_CONF": "[]"}, "TALLYSTICK_SPARK_CONF: expected a JSON object"),
         ({"TALLYSTICK_SPARK_CONF": "{"}, "TALLYSTICK_SPARK_CONF: expected a JSON object"),
+        ({"TALLYSTICK_SCAN": "bogus"}, "TALLYSTICK_SCAN: got 'bogus'; expected 'by_client', 'pair_by_pair' or nothing"),
+        ({"TALLYSTICK_SCAN": "bogus", "SPARK_REMOTE": "sc://localhost:1"}, "TALLYSTICK_SCAN: got 'bogus'; expected"),
     ],
 )
 def test_what_is_not_ready_is_named(jars: Path, changes: dict[str, str], refused: str) -> None:
     with pytest.raises(SparkNotReady, match=refused):
         submit_argv([(CONTRACT, 7)], reread=False, environment={"TALLYSTICK_JARS_DIR": str(jars), **changes})
+
+
+@pytest.mark.parametrize("way", ["", "by_client", "pair_by_pair"])
+def test_each_way_to_scan_that_there_is_may_be_asked_for(jars: Path, way: str) -> None:
+    environment = {"TALLYSTICK_JARS_DIR": str(jars)}
+    argv = submit_argv([(CONTRACT, 7)], reread=False, environment=environment)
+    assert submit_argv([(CONTRACT, 7)], reread=False, environment={**environment, "TALLYSTICK_SCAN": way}) == argv
