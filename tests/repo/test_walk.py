@@ -1,10 +1,12 @@
 """What people are told to type is there: every command in the pages for users, and the walk's contract and script."""
 
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from lab.servers.stack import LabAddresses
 from tallystick.contract.contract import load_contract
 from tests.unit.cli.command_line import COMMANDS
 
@@ -34,6 +36,14 @@ def test_the_pages_tell_of_commands() -> None:
 def test_every_command_that_a_page_names_is_there(page: str) -> None:
     for words in typed(page):
         assert any(tuple(words[: len(command)]) == command for command in COMMANDS) or "|" in words[1], words
+
+
+def test_the_walk_asks_for_addresses_that_its_servers_have_and_migrates_as_the_stores_owner() -> None:
+    text = (ROOT / "docs" / "walk.md").read_text()
+    asked = set(re.findall(r"\(at ([a-z_]+)\)", text))
+    assert asked <= {field.name for field in fields(LabAddresses)}
+    (migrate,) = [line for line in text.splitlines() if "tallystick store migrate" in line]
+    assert migrate == 'TALLYSTICK_STORE_DSN="$(at store_owner_dsn)" tallystick store migrate --grant-to tallystick'
 
 
 def test_the_walks_files_are_there_and_its_contract_is_valid() -> None:

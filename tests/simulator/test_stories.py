@@ -1579,3 +1579,16 @@ def test_a_backup_that_was_put_back_before_a_cut_that_is_closed_is_told_of_by_th
     )
     assert [one for one in doubts(played, upto=4)[3] if one == "ledger_ids_reused"] == ["ledger_ids_reused"] * told
     assert "cut_closed" in doubts(played, upto=3)[2]
+
+
+@pytest.mark.parametrize("step", ["rewrite", "wait"])
+def test_by_xmin_a_reversal_that_is_read_again_is_none_whose_row_lies_behind_the_horizon(step: str) -> None:
+    """The table was rewritten, and the row that was taken back was touched behind an open transaction."""
+    played = play(
+        Config(posts="negated", carrier_mode="at_most"),
+        *(("trade", 1, 4), ("redeliver", 3, 9), "window", ("trade", 2, 8), ("redeliver", 1, 9), "window"),
+        *(("plan_and_act", 3, 11), ("first_again", 0, 10), "window", (step, 3, 7), ("carry", 1, 2), ("touch", 0, 3)),
+        "window",
+    )
+    items = [one.item_break for one in outstanding_breaks(played.world.store, "books")]
+    assert not [one for one in items if one.match_key.startswith("ev-2")]
