@@ -271,11 +271,14 @@ def keys_between(
 def read_anchors(
     connection: psycopg.Connection, ledger: LedgerSection, *, of: Collection[int] | None = None
 ) -> tuple[LedgerAnchor, ...]:
-    """Read the rows with the largest row ids, which are integers, or those of these ids; whatever their position."""
+    """Read the rows with the largest row ids, which are integers, or those of these ids; whatever their position.
+
+    By names of their own: ORDER BY takes a name for that of the text, which is in another order and has no index.
+    """
     row_id, key = ledger.columns.row_id, ledger.columns.match_key
     newest = f"{row_id} IS NOT NULL AND {postgres_sql.pairing_condition(ledger)}"
     query = f"""
-        SELECT {row_id}::text, {key}::text FROM {ledger.table}
+        SELECT {row_id}::text AS id_text, {key}::text AS key_text FROM {ledger.table}
         WHERE {newest if of is None else f"{row_id} = ANY(%(of)s)"}
         ORDER BY {row_id} DESC LIMIT {ANCHORS_MAX}"""
     parameters = None if of is None else {"of": list(of)}  # without any a % of the condition is one
@@ -327,7 +330,8 @@ class PostgresLedger:
         return read_beginning(self.connection, self.ledger, primary=self.primary)
 
     def fix(self, ledger_slice: LedgerSlice) -> LedgerSlice:
-        if not describe_table(self.connection, self.ledger).row_id_is_integer:
+        table = describe_table(self.connection, self.ledger)
+        if not (table.row_id_is_unique and table.row_id_is_integer):
             return ledger_slice
         return replace(ledger_slice, anchors=read_anchors(self.connection, self.ledger))
 

@@ -35,7 +35,7 @@ def show_runs(
 ) -> None:
     """List stored runs, newest first, with verdict, window, breaks and money at stake.
 
-    Exit code 2: the store has nothing of the contract that --contract names.
+    Exit code 2: the store has nothing of the contract that --contract names. For machines that is an empty list.
 
     Example: `tallystick runs --contract billing_payments --limit 5`
     """
@@ -46,7 +46,7 @@ def show_runs(
 
     engine = open_store(store_dsn())
     runs = list_runs(engine, contract, limit=limit)
-    if contract is not None and not runs and (fault := _unknown_name(engine, contract)):
+    if contract is not None and not runs and not as_json and (fault := _unknown_name(engine, contract)):
         raise NoSuchBooks(fault)
     if as_json:
         print_json([summary_document(run) for run in runs])
