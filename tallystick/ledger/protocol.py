@@ -109,8 +109,8 @@ class Ledger(Protocol):
         ...
 
     def lost_anchors(self, ledger_slice: LedgerSlice) -> tuple[LedgerAnchor, ...]:
-        """Return the slice's anchors that are not there any more, or others; none where the server says by itself that
-        it was put back to an earlier state.
+        """Return the slice's anchors that are gone, where no such row may be deleted, or whose row id another row has;
+        none where a kind keeps no anchors.
         """
         ...
 

@@ -30,8 +30,8 @@ def unread_where_reused(
     def seen_now(hit: LookupHit) -> LookupHit:
         if hit.side is not ItemSide.LEDGER or hit.place is not RecordLocation.EARLIER_SLICE:
             return hit
-        reused = ledger_slice.reused_from <= hit.detail["transaction_id"] < ledger_slice.reused_below
-        return replace(hit, place=RecordLocation.UNREAD) if reused else hit
+        may_reuse = ledger_slice.may_reuse(hit.detail["transaction_id"])
+        return replace(hit, place=RecordLocation.UNREAD) if may_reuse else hit
 
     return {key: tuple(map(seen_now, found)) for key, found in by_key.items()}
 
@@ -41,7 +41,7 @@ def locate_row(row: LedgerRow, ledger_slice: LedgerSlice) -> LookupHit:
     if row.position < ledger_slice.baseline_position:
         place = RecordLocation.BEFORE_BASELINE
     elif row.position < ledger_slice.position_start:
-        was_read = row.was_read and not ledger_slice.reused_from <= row.position < ledger_slice.reused_below
+        was_read = row.was_read and not ledger_slice.may_reuse(row.position)
         place = RecordLocation.EARLIER_SLICE if was_read else RecordLocation.UNREAD
     elif is_behind_horizon(row, ledger_slice):
         place = RecordLocation.PENDING

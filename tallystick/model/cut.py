@@ -222,7 +222,7 @@ class LedgerSlice:
     row_ids_reused: bool | None = None
     """Whether row ids may have been given out again too. None: they may, where positions may."""
     anchors: tuple[LedgerAnchor, ...] = ()
-    """The newest rows below its end, when it was fixed."""
+    """The newest rows when it was fixed: by position those below its end, or by row id whatever their position."""
     lost: tuple[LedgerAnchor, ...] = ()
     """Those of the slice before that were not there any more, or others, when this one was fixed."""
 
@@ -233,6 +233,10 @@ class LedgerSlice:
     @property
     def held(self) -> bool:
         return self.position_end < self.mark
+
+    def may_reuse(self, position: int) -> bool:
+        """Return whether the position may have been given out again, so that no row there counts as read."""
+        return self.reused_from <= position < self.reused_below
 
     @property
     def row_ids_came_again(self) -> bool:
