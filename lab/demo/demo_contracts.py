@@ -12,8 +12,11 @@ from lab.services.delivery_mode import DeliveryMode
 
 KINDS = ("payments", "payouts")
 _EXAMPLES = REPOSITORY / "dags" / "contracts"
-_NEVER = "0 0 29 2 *"
-"""The demo asks for each window itself; the schedule must not, in its few minutes."""
+_DAYS_APART = (-2, 2)
+"""The schedule's days around the demo's. It asks for each window itself; the schedule must not, in its few minutes.
+
+A schedule that hardly ever runs would ask for topics that are kept for years.
+"""
 
 _SETTLE_SECONDS = {DeliveryMode.EXACTLY_ONCE: 5}
 """The exactly-once mode is shown while something holds it, so waiting long would only be waiting."""
@@ -34,10 +37,12 @@ def write_contracts(folder: Path) -> None:
 
 def _contract(mode: DeliveryMode, kind: str) -> dict[str, Any]:
     document: dict[str, Any] = yaml.safe_load((_EXAMPLES / f"billing_{kind}.yaml").read_text())
+    now = datetime.now(UTC).replace(microsecond=0)
+    days = ",".join(f"{now + timedelta(days=apart):%w}" for apart in _DAYS_APART)
     document |= {
         "contract": contract_name(mode, kind),
-        "schedule": _NEVER,
-        "start_date": datetime.now(UTC).replace(microsecond=0) - timedelta(days=1),
+        "schedule": f"0 0 * * {days}",
+        "start_date": now - timedelta(days=1),
         "legs": {leg: _moved(topic, mode) for leg, topic in document["legs"].items()},
         "partner_grace_seconds": 0,  # the lab drains its traffic before it asks for a window
         "partner_grace_cap_seconds": 0,

@@ -35,7 +35,7 @@ from tallystick.model.direction import Direction
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.pipeline.open_ledger import open_ledger_of
 from tallystick.pipeline.run_history import inputs_of_before
-from tallystick.spark.spark_job import BY_CLIENT, PAIR_BY_PAIR, SCAN_VARIABLE
+from tallystick.spark.spark_job import BY_CLIENT, PAIR_BY_PAIR, way_of_scanning
 from tallystick_spark.matching.frame_match import beside_planted, scan_slices
 from tallystick_spark.matching.hash_scan import (
     Canaries,
@@ -112,7 +112,7 @@ def reads_log(contract: Contract) -> bool:
 
 def matches_by_hash(contract: Contract) -> bool:
     """Return whether the quick match answers as the full one does."""
-    return os.environ.get(SCAN_VARIABLE) != PAIR_BY_PAIR and supports_hash_match(
+    return way_of_scanning(os.environ) != PAIR_BY_PAIR and supports_hash_match(
         has_sequence=contract.event.sequence is not None,
         ignore_case=contract.currency_case == "ignored",
         has_inputs=bool(contract.input_topics),
@@ -270,7 +270,7 @@ def _read_events(
 
 
 def _asks_for_client() -> bool:
-    return os.environ.get(SCAN_VARIABLE) in (BY_CLIENT, PAIR_BY_PAIR)
+    return way_of_scanning(os.environ) in (BY_CLIENT, PAIR_BY_PAIR)
 
 
 def _scan_log(

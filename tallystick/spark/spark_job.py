@@ -68,6 +68,14 @@ class SparkNotReady(TallystickError):
     """spark-submit, the app or its jars are not where they should be."""
 
 
+def way_of_scanning(environment: Mapping[str, str]) -> str:
+    """Return the way of scanning that is asked for; empty: the quick ones. Raises SparkNotReady for any other word."""
+    way = environment.get(SCAN_VARIABLE, "")
+    if way not in ("", BY_CLIENT, PAIR_BY_PAIR):
+        raise SparkNotReady(f"{SCAN_VARIABLE}: got {way!r}; expected {BY_CLIENT!r}, {PAIR_BY_PAIR!r} or nothing")
+    return way
+
+
 def submit_argv(cuts: Iterable[tuple[Path, int]], *, reread: bool, environment: Mapping[str, str]) -> list[str]:
     """Return the command line that judges these cuts, each a contract's file and a number.
 
@@ -77,8 +85,7 @@ def submit_argv(cuts: Iterable[tuple[Path, int]], *, reread: bool, environment: 
     where spark-submit runs it otherwise; default local[*].
     """
     require("pyspark")
-    if (way := environment.get(SCAN_VARIABLE, "")) not in ("", BY_CLIENT, PAIR_BY_PAIR):
-        raise SparkNotReady(f"{SCAN_VARIABLE}: got {way!r}; expected {BY_CLIENT!r}, {PAIR_BY_PAIR!r} or nothing")
+    way_of_scanning(environment)
     asked = [
         *(part for contract_file, n in cuts for part in ("--contract", str(contract_file), "--cut", str(n))),
         *(["--reread"] if reread else []),

@@ -14,7 +14,7 @@ import pytest
 from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
-from tallystick_spark import scan
+from tallystick.spark.spark_job import BY_CLIENT, PAIR_BY_PAIR, SCAN_VARIABLE
 from tests.stack.live_books import Event, LiveBooks, doubts, payment
 
 from .iceberg_table import IcebergSink
@@ -113,7 +113,7 @@ def test_a_records_timestamp_header_and_key_are_compared_in_every_way_of_reading
 ) -> None:
     books, second = beside, timedelta(seconds=1)
     if by_client:
-        monkeypatch.setenv(scan.SCAN_VARIABLE, "by_client")
+        monkeypatch.setenv(SCAN_VARIABLE, "by_client")
     written = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(milliseconds=123)
     books.take_cut()
     for name, booked, source in (
@@ -184,7 +184,7 @@ def compared(
         sink.table.append(arrow_row(event, said))
 
     with new_books(direction="topic_to_ledger", compare=COMPARE, ledger=ledger) as books:
-        ways = (scan.BY_CLIENT, scan.PAIR_BY_PAIR) if kind == "postgres" else ()
+        ways = (BY_CLIENT, PAIR_BY_PAIR) if kind == "postgres" else ()
         yield ComparedBooks(books, ways, {"parquet": file, "iceberg": append}.get(kind) or post_sql(books))
 
 
@@ -213,7 +213,7 @@ def test_each_column_is_compared_by_its_rule_in_every_way_of_reading(
     assert (run.result.figures.matched_rows, doubts(run)) == (2, [])
     assert books.judge_again(run).digest == run.result.digest
     for way in compared.ways:
-        monkeypatch.setenv(scan.SCAN_VARIABLE, way)
+        monkeypatch.setenv(SCAN_VARIABLE, way)
         assert books.judge_again(run).digest == run.result.digest, way
 
 

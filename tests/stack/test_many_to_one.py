@@ -11,7 +11,7 @@ from tallystick.model.finding_names import BreakClass, Notice
 from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
-from tallystick_spark import scan
+from tallystick.spark.spark_job import BY_CLIENT, PAIR_BY_PAIR, SCAN_VARIABLE
 from tests.stack.live_books import Event, LiveBooks, doubts, payment
 
 from .iceberg_table import IcebergSink
@@ -78,7 +78,7 @@ def groups(
     direction = "topic_to_ledger" if many == "events" else "ledger_to_topic"
     with new_books(direction=direction, match={"many_to_one": many}, ledger=section) as books:
         post = {"parquet": file, "iceberg": append}.get(kind) or books.post
-        ways = (scan.BY_CLIENT, scan.PAIR_BY_PAIR) if (many, kind) == ("events", "postgres") else ()
+        ways = (BY_CLIENT, PAIR_BY_PAIR) if (many, kind) == ("events", "postgres") else ()
         yield Groups(books, ways, *((books.produce, post) if many == "events" else (post, books.produce)))
 
 
@@ -119,7 +119,7 @@ def test_parts_add_up_over_windows_and_what_does_not_is_one_break(
     assert books.judge_again(run).digest == run.result.digest
     for way in groups.ways:
         with monkeypatch.context() as patch:
-            patch.setenv(scan.SCAN_VARIABLE, way)
+            patch.setenv(SCAN_VARIABLE, way)
             assert books.judge_again(run).digest == run.result.digest, way
 
     groups.parts("one short", 300)

@@ -11,8 +11,8 @@ from tallystick.connections.connections import artifacts_folder
 from tallystick.ledger.key_index import is_whole
 from tallystick.model.finding_names import Doubt
 from tallystick.model.verdict import Verdict
+from tallystick.spark.spark_job import BY_CLIENT, PAIR_BY_PAIR, SCAN_VARIABLE
 from tallystick_spark import reconcile_app
-from tallystick_spark.scan import BY_CLIENT, PAIR_BY_PAIR, SCAN_VARIABLE
 from tests.stack.live_books import doubts, expected, kinds, payment, payments
 
 from .live import NewBooks

@@ -8,7 +8,8 @@ from tallystick.matching.scan_result import CANARY
 from tallystick.model.run_result import RunResult
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
-from tallystick_spark import reconcile_app, scan
+from tallystick.spark.spark_job import BY_CLIENT, PAIR_BY_PAIR, SCAN_VARIABLE
+from tallystick_spark import reconcile_app
 from tests.stack.live_books import Event, LiveBooks, doubts
 
 from .live import NewBooks
@@ -46,9 +47,9 @@ def found(result: RunResult) -> list[tuple[str, str]]:
 
 def read_again_in_every_way(books: LiveBooks, run: StoredRun, patch: pytest.MonkeyPatch) -> None:
     """By Kafka's client, and pair by pair: raises DigestChanged where that says anything else."""
-    for way in (scan.BY_CLIENT, scan.PAIR_BY_PAIR):
+    for way in (BY_CLIENT, PAIR_BY_PAIR):
         with patch.context() as within:
-            within.setenv(scan.SCAN_VARIABLE, way)
+            within.setenv(SCAN_VARIABLE, way)
             reconcile_app.reread_cut(books.store, books.contract, books.connections, run.cut, run.result)
 
 

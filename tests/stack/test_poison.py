@@ -16,7 +16,8 @@ from lab.services.raw_producer import open_raw_admin
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
-from tallystick_spark import reconcile_app, scan
+from tallystick.spark.spark_job import BY_CLIENT, PAIR_BY_PAIR, SCAN_VARIABLE
+from tallystick_spark import reconcile_app
 from tests.stack.live_books import TWO_LEGS, LiveBooks, both_legs, doubts, payment, payments
 
 from .live import NewBooks
@@ -60,9 +61,9 @@ class NoText(str):
 
 def reread_in_every_way(books: LiveBooks, run: StoredRun, monkeypatch: pytest.MonkeyPatch) -> None:
     reconcile_app.reread_cut(books.store, books.contract, books.connections, run.cut, run.result)
-    for way in (scan.BY_CLIENT, scan.PAIR_BY_PAIR):
+    for way in (BY_CLIENT, PAIR_BY_PAIR):
         with monkeypatch.context() as patch:
-            patch.setenv(scan.SCAN_VARIABLE, way)
+            patch.setenv(SCAN_VARIABLE, way)
             reconcile_app.reread_cut(books.store, books.contract, books.connections, run.cut, run.result)
 
 

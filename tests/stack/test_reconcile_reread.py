@@ -12,6 +12,7 @@ from tallystick.kafka_log.header_cache import BatchHeads
 from tallystick.model.open_item import ItemSide
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
+from tallystick.spark.spark_job import BY_CLIENT, PAIR_BY_PAIR, SCAN_VARIABLE
 from tallystick_spark import reconcile_app
 from tallystick_spark import scan as cut_scan
 from tallystick_spark.matching.hash_scan import HashScan
@@ -70,7 +71,7 @@ def test_pairing_row_by_row_gives_the_same_digest(
     judged: tuple[LiveBooks, StoredRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first reading was by the log and by hash; none of its answers may differ from those of the full way."""
-    monkeypatch.setenv(cut_scan.SCAN_VARIABLE, cut_scan.PAIR_BY_PAIR)
+    monkeypatch.setenv(SCAN_VARIABLE, PAIR_BY_PAIR)
     monkeypatch.setattr(cut_scan, "scan_by_hash", _must_not_be_called)
     _reread(*judged)
 
@@ -78,7 +79,7 @@ def test_pairing_row_by_row_gives_the_same_digest(
 def test_reading_by_kafkas_client_gives_the_same_digest(
     judged: tuple[LiveBooks, StoredRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(cut_scan.SCAN_VARIABLE, cut_scan.BY_CLIENT)
+    monkeypatch.setenv(SCAN_VARIABLE, BY_CLIENT)
     monkeypatch.setattr(cut_scan, "LogTopic", _must_not_be_called)
     _reread(*judged)
 
@@ -111,8 +112,8 @@ def test_odd_payloads_give_the_same_digest_in_every_way(
         for value in (unfinished, None, b"", wrong, b"[]", NUMBERS, TAIL, OBJECT):
             books.produce_raw(value)
         run = books.next_run()
-        for way in (cut_scan.BY_CLIENT, cut_scan.PAIR_BY_PAIR):
-            monkeypatch.setenv(cut_scan.SCAN_VARIABLE, way)
+        for way in (BY_CLIENT, PAIR_BY_PAIR):
+            monkeypatch.setenv(SCAN_VARIABLE, way)
             _reread(books, run)
 
 
@@ -129,7 +130,7 @@ def test_order_and_partitioning_change_no_digest(
 
         return read_and_shuffle
 
-    monkeypatch.setenv(cut_scan.SCAN_VARIABLE, cut_scan.BY_CLIENT)
+    monkeypatch.setenv(SCAN_VARIABLE, BY_CLIENT)
     for reader in ("read_topics", "read_ledger"):
         monkeypatch.setattr(cut_scan, reader, shuffled(getattr(cut_scan, reader)))
     shuffle_partitions = spark.conf.get("spark.sql.shuffle.partitions")

@@ -30,7 +30,7 @@ from tallystick.model.cut import LedgerSlice, LedgerSnapshot, PartitionSnapshot,
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline import investigate, lookups, make_cut
-from tallystick_spark import scan
+from tallystick.spark.spark_job import BY_CLIENT, PAIR_BY_PAIR, SCAN_VARIABLE
 from tallystick_spark.matching import frame_match, hash_scan
 from tallystick_spark.readers import topic_frame
 from tests.stack.live_books import payment, payments
@@ -114,14 +114,14 @@ def multiset_turned_into_a_set(patch: Patch) -> None:
         return whole(topic.dropDuplicates(["match_key"]), ledger.dropDuplicates(["match_key"]), **lag)
 
     patch.setattr(frame_match, "pair_by_key", as_sets)
-    patch.setenv(scan.SCAN_VARIABLE, scan.PAIR_BY_PAIR)
+    patch.setenv(SCAN_VARIABLE, PAIR_BY_PAIR)
 
 
 def hashes_turned_into_a_set(patch: Patch) -> None:
     events, rows = hash_scan.events_to_hash, hash_scan.rows_to_hash
     patch.setattr(hash_scan, "events_to_hash", lambda *side, **how: events(*side, **how).dropDuplicates(["match_key"]))
     patch.setattr(hash_scan, "rows_to_hash", lambda side, **how: rows(side, **how).dropDuplicates(["match_key"]))
-    patch.setenv(scan.SCAN_VARIABLE, scan.BY_CLIENT)
+    patch.setenv(SCAN_VARIABLE, BY_CLIENT)
 
 
 def lso_bound_dropped(patch: Patch) -> None:

@@ -262,7 +262,7 @@ def _anchors_lost(contract: Contract, cut: Cut, earlier: EarlierRun, cluster: Cl
     if cluster.ledger_lost:
         lost, read_up_to = cluster.ledger_lost, cut.ledger_slice.position_end
     if lost:
-        rows = "; ".join(f"row {one.row_id} at {one.position}" for one in lost)
+        rows = "; ".join(f"row {one.row_id}" + (f" at {one.position}" if one.position else "") for one in lost)
         yield DoubtFound(
             doubt=Doubt.LEDGER_IDS_REUSED,
             sentence=f"ledger: of the newest rows that cuts have read some are gone, or have another key ({rows}): the "
