@@ -381,7 +381,8 @@ def _legs_item(
         reason = reason_of(ReasonCode.LEGS_STRAYED, about=", ".join(absent))
     else:
         state = _STATE_OF[judge_legs(case, evidence.deadlines)]
-        reason = reason_of(ReasonCode.LEGS_AWAITED, about=", ".join(absent))
+        awaited = ReasonCode.LEGS_OF_BEFORE_AWAITED if case.is_of_before else ReasonCode.LEGS_AWAITED
+        reason = reason_of(awaited, about=", ".join(absent))
     if case.carried is None and state is ItemState.CLEARED:
         return
     if case.carried is not None and (

@@ -26,12 +26,14 @@ class LegsCase:
     """A business transaction of which this cut and the open items know some legs, but not all.
 
     seen: leg to (minor units, currency, item id). lookup_hits: what the log holds of the absent legs, by leg.
+    is_of_before: may a seen leg's row be older than the books? The absent legs may have come before these began, then.
     """
 
     transaction_key: str
     seen: Mapping[str, tuple[int, str, str]]
     lookup_hits: Mapping[str, tuple[LookupHit, ...]] = field(default_factory=dict)
     carried: OpenItem | None = None
+    is_of_before: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

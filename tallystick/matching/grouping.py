@@ -1,13 +1,22 @@
 """Copies and carried items, grouped by match key and by business transaction. Pure."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
 from tallystick.contract.equality import compared
 from tallystick.matching.evidence import LegsCase
-from tallystick.matching.match_case import Entry, MatchGroup, MatchResult, MatchStatus, RecordLocation
+from tallystick.matching.match_case import (
+    BEYOND_THE_CUT,
+    Entry,
+    LookupHit,
+    MatchGroup,
+    MatchResult,
+    MatchStatus,
+    RecordLocation,
+)
 from tallystick.matching.scan_result import place_in_order
 from tallystick.model.finding_names import SURPLUS_CLASSES
+from tallystick.model.item_reason import ReasonCode
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 
 
@@ -131,6 +140,36 @@ def with_legs_read_before(cases: Iterable[LegsCase], surplus_items: Iterable[Ope
         if case.transaction_key in read
         else case
         for case in cases
+    )
+
+
+def with_rows_of_before(
+    cases: Iterable[LegsCase], outcomes: Iterable[MatchResult], *, may_be_older: Callable[[int], bool]
+) -> tuple[LegsCase, ...]:
+    """Return the same cases, and say of which a row may be older than the books, by what this run or an earlier one
+    saw. An event of such a row repeats one that nobody has read, or comes late: where the other legs are, nobody knows.
+
+    may_be_older: of a row's position, where a slice of the books has it.
+    """
+    older = {
+        copy.item_id
+        for outcome in outcomes
+        if any(_is_of_before(seen, may_be_older) for seen in outcome.case.lookup_hits)
+        for copy in outcome.case.side(ItemSide.TOPIC)
+    }
+    return tuple(
+        replace(case, is_of_before=True)
+        if (case.carried is not None and case.carried.reason.code is ReasonCode.LEGS_OF_BEFORE_AWAITED)
+        or not older.isdisjoint(item_id for _, _, item_id in case.seen.values())
+        else case
+        for case in cases
+    )
+
+
+def _is_of_before(seen: LookupHit, may_be_older: Callable[[int], bool]) -> bool:
+    return seen.side is ItemSide.LEDGER and (
+        seen.place is RecordLocation.BEFORE_BASELINE
+        or (seen.place not in BEYOND_THE_CUT and may_be_older(seen.detail.get("transaction_id", -1)))
     )
 
 

@@ -34,6 +34,7 @@ class OutOfSight:
     rows_may_be_older: their rows may have been written anew, and have had their events before.
     have_older_rows: rows of theirs below `older_below` were written before the books began, and their events may have
     expired by then. older_below 0: of rows that an UPDATE gives another position, none is known to be younger.
+    legs_of_before_lost: of all cuts: may a leg have stood on the log before the books began, and have left it since?
     """
 
     events_lost: frozenset[int] = frozenset()
@@ -41,6 +42,7 @@ class OutOfSight:
     rows_may_be_older: frozenset[int] = frozenset()
     have_older_rows: frozenset[int] = frozenset()
     older_below: int = 0
+    legs_of_before_lost: bool = False
 
 
 NOTHING = OutOfSight()
@@ -90,6 +92,7 @@ def out_of_sight(
     *,
     log_is_whole: bool,
     legs_lost_within: int | None,
+    legs_of_before_lost: bool = False,
 ) -> OutOfSight:
     """Return what no run could read of the partners of copies that these cuts saw first. losses: up to now, in any
     order.
@@ -105,6 +108,7 @@ def out_of_sight(
         if direction is Direction.LEDGER_TO_TOPIC
         else frozenset(),
         older_below=starts.older_below if starts.rows_stay else 0,
+        legs_of_before_lost=legs_of_before_lost,
     )
 
 

@@ -62,6 +62,8 @@ class ReasonCode(StrEnum):
     LEGS_CAME = "its other legs came"
     LEGS_STRAYED = "{about}: on a stray topic, posted from there"
     """about: the absent legs."""
+    LEGS_OF_BEFORE_AWAITED = "waits for {about}, and its transaction is older than the books"
+    """about: the absent legs. Ahead of LEGS_AWAITED, whose text would fit a stored one too."""
     LEGS_AWAITED = "waits for {about}"
     """about: the absent legs."""
     BREAK = "{break_class}"

@@ -45,6 +45,7 @@ from tallystick.matching.grouping import (
     not_judged_before,
     of_broken_transactions,
     with_legs_read_before,
+    with_rows_of_before,
     without_repeats,
 )
 from tallystick.matching.known_repairs import Believed, action_ids_of, believed_records, believed_rows, repairs_by_id
@@ -343,11 +344,14 @@ def pair(dated: DatedItems) -> PairedItems:
         for case in located.groups
     )
     outcomes = tuple(_paired(case, contract, dated.deadlines) for case in cases)
+    legs = with_rows_of_before(
+        without_repeats(located.grouped.legs, outcomes),
+        outcomes,
+        may_be_older=scanned.past.may_be_older_than_the_books,
+    )
     legs = tuple(
         replace(case, lookup_hits=look_ups.by_transaction.get(case.transaction_key, {}))
-        for case in with_legs_read_before(
-            without_repeats(located.grouped.legs, outcomes), located.grouped.surplus_items.values()
-        )
+        for case in with_legs_read_before(legs, located.grouped.surplus_items.values())
     )
     return PairedItems(dated=dated, outcomes=outcomes, legs=legs)
 
@@ -496,6 +500,17 @@ def _out_of_sight(contract: Contract, cut: Cut, past: RunHistory, look_ups: Look
         ),
         log_is_whole=look_ups.log_is_whole,
         legs_lost_within=look_ups.legs_lost_within,
+        legs_of_before_lost=_has_lost_anything(contract, cut, past, look_ups.cluster_state),
+    )
+
+
+def _has_lost_anything(contract: Contract, cut: Cut, past: RunHistory, around: ClusterState) -> bool:
+    """Return whether anything that the topics ever held may have left the log by now."""
+    now = (*(part.snapshot for part in cut.topic_slices), *around.partitions_before, *around.partitions_after)
+    return any(
+        part.log_start > 0 or around.compacts(part.topic) or is_recreated(past.baseline, part)
+        for part in now
+        if part.topic in contract.topics
     )
 
 

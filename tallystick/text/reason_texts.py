@@ -38,6 +38,7 @@ REASON_TEXTS: Mapping[ReasonCode, str] = {
     ReasonCode.TAKEN_BACK: "a compensation took it back",
     ReasonCode.LEGS_CAME: "its other legs came",
     ReasonCode.LEGS_STRAYED: "{about}: on a stray topic, posted from there",
+    ReasonCode.LEGS_OF_BEFORE_AWAITED: "waits for {about}, and its transaction is older than the books",
     ReasonCode.LEGS_AWAITED: "waits for {about}",
     ReasonCode.BREAK: "{break_class}",
     ReasonCode.UNKNOWN: "{text}",

@@ -53,10 +53,10 @@ KNOWN: tuple[Known, ...] = (
         lambda found: "older than the books, and expired" in found.sentence,
     ),
     Known(
-        "torn, where the whole transaction is older than the books and has expired",
+        "torn, where the whole transaction is older than the books and has expired, and no row says so",
         "What was whole before the baseline nobody has judged, so that one leg that comes again looks like a torn one "
-        "once the log has forgotten the others. To call none torn that may be one of these would be to call none torn "
-        "in young books: every topic with retention had lost something before they began.",
+        "once the log has forgotten the others, where the row that would say so was archived or written anew. To call "
+        "none torn that may be one of these would be to call none torn: retention has taken something of every topic.",
         lambda found: "some older than the books" in found.sentence,
     ),
     Known(

@@ -64,6 +64,25 @@ def test_no_transaction_is_torn_whose_leg_expired_unread_windows_before_the_othe
     assert outstanding(play(config, *TORN)) == ["torn_transaction"]
 
 
+@pytest.mark.parametrize("kind", ["xmin", "written_xid", "jdbc", "parquet"])
+@pytest.mark.parametrize(
+    ("direction", "again"), [("ledger_to_topic", ("redeliver", 0, 8)), ("topic_to_ledger", ("first_again", 0, 8))]
+)
+def test_no_transaction_from_before_the_books_is_torn_by_a_leg_that_is_sent_again_once_the_log_has_forgotten_it(
+    direction: str, again: tuple[object, ...], kind: str
+) -> None:
+    config = Config(direction=direction, legs=2, slice_by=kind, producer_mode="plain", carrier_mode="at_least")
+    before, after = (
+        (("trade", 0, 5), "window", ("retain_all", 1), ("trade", 1, 5), "window"),
+        (("trade", 1, 5), "window"),
+    )
+    sent_again = play(config, *before, again, *after)
+    assert "torn_transaction" not in outstanding(sent_again)
+    assert "partner_not_settled" in {doubt for run in doubts(sent_again, upto=4) for doubt in run}
+    torn_since = play(config, *before, ("pay_one_leg", 0, 0), "commit_first", *after, "window")
+    assert outstanding(torn_since) == ["torn_transaction"]
+
+
 AGAIN = ("both_again", 0, 8)
 
 

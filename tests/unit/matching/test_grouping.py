@@ -1,5 +1,6 @@
 """Which copies and open items are judged together: by key, and by business transaction."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from tallystick.matching.grouping import (
     group_by_transaction,
     of_broken_transactions,
     with_legs_read_before,
+    with_rows_of_before,
     without_repeats,
 )
 from tallystick.matching.match_case import Entry, MatchResult, MatchStatus, RecordLocation, UnmatchedItem
@@ -245,3 +247,37 @@ def test_an_event_of_a_torn_transaction_tells_of_it_though_its_cut_holds_all_leg
     torn, whole = legs_item("pay-of-ev-1", "fee", ItemState.BROKEN), event(12, "ev-2")
     assert list(of_broken_transactions([event(11), whole, row(5)], [torn])) == [event(11)]
     assert list(of_broken_transactions([event(11), whole, row(5)], [legs_item("pay-of-ev-1", "fee")])) == []
+
+
+def of_before(*cases: LegsCase, outcomes: Sequence[MatchResult] = ()) -> tuple[LegsCase, ...]:
+    """The books began below position 100."""
+    return with_rows_of_before(cases, outcomes, may_be_older=lambda position: 0 <= position < 100)
+
+
+@pytest.mark.parametrize(
+    ("side", "place", "position", "is_of_before"),
+    [
+        (ItemSide.LEDGER, RecordLocation.BEFORE_BASELINE, 100, True),
+        (ItemSide.LEDGER, RecordLocation.EARLIER_SLICE, 99, True),  # a held horizon left it to the first cut
+        (ItemSide.LEDGER, RecordLocation.EARLIER_SLICE, 100, False),
+        (ItemSide.LEDGER, RecordLocation.PENDING, 99, False),
+        (ItemSide.TOPIC, RecordLocation.BEFORE_BASELINE, 99, False),
+    ],
+)
+def test_a_transaction_is_of_before_where_a_row_of_it_may_be_older_than_the_books(
+    side: ItemSide, place: RecordLocation, position: int, is_of_before: bool
+) -> None:
+    legs, other = legs_of(event(11)), legs_of(event(12))
+    hit = seen(side, place, 1, transaction_id=position)
+    outcome = MatchResult(case=case_of(event(11), lookup_hits=[hit]), matched=(), residues=())
+    assert of_before(legs, other, outcomes=[outcome]) == (replace(legs, is_of_before=is_of_before), other)
+
+
+def test_it_stays_so_in_the_cuts_that_wait_for_its_other_legs() -> None:
+    awaited = replace(
+        legs_item("pay-1", "payment"), reason=reason_of(ReasonCode.LEGS_OF_BEFORE_AWAITED, about="invoice")
+    )
+    (waits,) = group_by_transaction([], [awaited])
+    assert of_before(waits) == (replace(waits, is_of_before=True),)
+    (plain,) = group_by_transaction([], [legs_item("pay-1", "payment")])
+    assert of_before(plain) == (plain,)

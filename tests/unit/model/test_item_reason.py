@@ -64,6 +64,7 @@ STORED: dict[tuple[ReasonCode, ReasonSide | None], str] = {
     (C.TAKEN_BACK, None): "a compensation took it back",
     (C.LEGS_CAME, None): "its other legs came",
     (C.LEGS_STRAYED, None): "NAME: on a stray topic, posted from there",
+    (C.LEGS_OF_BEFORE_AWAITED, None): "waits for NAME, and its transaction is older than the books",
     (C.LEGS_AWAITED, None): "waits for NAME",
     (C.BREAK, None): "NAME",
     (C.UNKNOWN, None): "NAME",

@@ -100,6 +100,21 @@ def test_a_leg_is_proven_absent_once_the_topic_has_settled_past_its_deadline(
     assert judge_legs(alone(), deadlines_of(topic_settled_until_utc=settled_until_utc)) is fate
 
 
+@pytest.mark.parametrize(
+    ("is_of_before", "lost", "fate"),
+    [
+        (True, True, MatchStatus.PARTNER_EXPIRED),
+        (True, False, MatchStatus.FOLLOWER_ABSENT),
+        (False, True, MatchStatus.FOLLOWER_ABSENT),
+    ],
+)
+def test_of_a_transaction_from_before_the_books_no_leg_is_proven_absent_once_the_log_has_lost_anything(
+    is_of_before: bool, lost: bool, fate: MatchStatus
+) -> None:
+    deadlines = deadlines_of(topic_settled_until_utc=NOON + MINUTE, out_of_sight=OutOfSight(legs_of_before_lost=lost))
+    assert judge_legs(replace(alone(), is_of_before=is_of_before), deadlines) is fate
+
+
 def test_a_whole_transaction_is_no_break() -> None:
     assert run(begun()).verdict is Verdict.MATCHED
 
