@@ -16,7 +16,7 @@ from tallystick.kafka_log.committed_records import CommittedRecord
 from tallystick.kafka_log.event_decoder import decoder_of
 from tallystick.kafka_log.record import ACTION_HEADER, REVERSES_HEADER, SESSION_HEADER, header_text
 from tallystick.model.cut import JudgedPart, PartitionSnapshot
-from tallystick.model.offsets import TopicPartition
+from tallystick.model.offsets import OffsetRange, TopicPartition
 
 _FIELDS_AS_WRITTEN = msgspec.json.Decoder(dict[str, msgspec.Raw])
 """A field that is not changed may be a number that Python does not write out."""
@@ -181,6 +181,23 @@ def why_not_read_whole(
                 f"{read_up_to}; the next run reads the rest"
             )
     return None
+
+
+def unread_ranges(
+    partitions: Iterable[PartitionSnapshot], judged: Mapping[TopicPartition, JudgedPart]
+) -> list[OffsetRange]:
+    """Return what the log retains below its LSO that no run with a verdict has read, of each partition that has any."""
+    ranges = []
+    for part in partitions:
+        known = judged.get(part.topic_partition)
+        start = max(part.log_start, known.kafka_offset_end if known else 0)
+        if start < part.lso:
+            ranges.append(
+                OffsetRange(
+                    topic=part.topic, partition=part.partition, kafka_offset_start=start, kafka_offset_end=part.lso
+                )
+            )
+    return ranges
 
 
 def says_the_same(copy: CurrentEvent, item: PlanItem, names: EventFields) -> bool:

@@ -15,6 +15,7 @@ from tallystick.compensation.republished_event import (
     CurrentEvents,
     find_events,
     is_as_planned,
+    unread_ranges,
     why_not_postable,
     why_not_read_whole,
     why_not_reversible,
@@ -33,7 +34,7 @@ from tallystick.executor.effects.post_to_ledger import writers_end
 from tallystick.executor.effects.source_rows import read_source_rows
 from tallystick.executor.effects.step import ExecutorStep
 from tallystick.executor.progress_proof import ProgressProof, prove_progress
-from tallystick.kafka_log.committed_records import SettledTopics, read_committed, settle_topics
+from tallystick.kafka_log.committed_records import SettledTopics, cleaned_partitions, read_committed, settle_topics
 from tallystick.ledger.postgres_connection import open_ledger
 from tallystick.model.cut import JudgedPart
 from tallystick.model.offsets import TopicPartition
@@ -72,6 +73,8 @@ class Proof:
     settled: SettledTopics
     judged: Mapping[TopicPartition, JudgedPart]
     offsets_lost_at: int
+    cleaned: frozenset[TopicPartition]
+    """Partitions of which a cleaner has taken something that no run has read."""
     taken_back: Mapping[UUID, frozenset[str]]
     negated: bool
     writers_open: bool
@@ -112,6 +115,7 @@ def prove_actions(
         rows = read_source_rows(ledger, contract.ledger, {item.match_key for item in items})
     # after the log was read, before the breaks are asked for
     judged = judged_parts(work.engine, contract.name, planned_at=work.plan.cut_n)
+    cleaned = cleaned_partitions(kafka, unread_ranges(partitions, judged))
     # behind that: a cut that counts as judged may have lost what it was to read
     offsets_lost_at = last_cut_with_offsets_lost(work.engine, contract.name)
     work.on_progress(ExecutorStep.PROVED, {})
@@ -125,6 +129,7 @@ def prove_actions(
         settled=settled,
         judged=judged,
         offsets_lost_at=offsets_lost_at,
+        cleaned=cleaned,
         taken_back=work.taken_back,
         negated=rules is not None and rules.reversal == "negated",
         writers_open=writers_open,
@@ -155,7 +160,7 @@ def fate_of_action(item: PlanItem, proof: Proof) -> ItemOutcome | None:
         return refused(item, f"the event stands: {_where(standing[0])}")
     if item.topic in proof.held:
         return refused(item, _held(item))
-    if hidden := proof.events.why_hidden(item):
+    if hidden := _why_hidden(item, proof):
         return refused(item, hidden)
     elsewhere = proof.taken_back.get(item.action_id, frozenset())
     if item.kind is RepairKind.REVERSE and (
@@ -165,6 +170,16 @@ def fate_of_action(item: PlanItem, proof: Proof) -> ItemOutcome | None:
     if [row.source for row in proof.rows.get(item.match_key, ())] != [item.row]:
         return refused(item, "the ledger row is gone, doubled or changed")
     return None
+
+
+def _why_hidden(item: PlanItem, proof: Proof) -> str | None:
+    """Return why an event of the item may have come and not be seen; None: it may not."""
+    if hidden := proof.events.why_hidden(item):
+        return hidden
+    cleaned = [part.topic_partition for part in proof.settled.of(item.topic) if part.topic_partition in proof.cleaned]
+    if not cleaned:
+        return None
+    return f"not provable: a cleaner has taken records of {cleaned[0]} that no run has read; the next run says which"
 
 
 def why_unproven(work: ExecutionContext, item: PlanItem, proof: Proof) -> ItemOutcome | None:
@@ -186,7 +201,7 @@ def _post_fate(item: PlanItem, action: StoredAction | None, proof: Proof) -> Ite
     if item.kind is RepairKind.COUNTERPOST:
         reason = why_not_taken_back(item, proof.rows.get(item.match_key, ()))
     else:
-        reason = proof.events.why_hidden(item) or why_not_postable(item, proof.events.of(item), proof.names)
+        reason = _why_hidden(item, proof) or why_not_postable(item, proof.events.of(item), proof.names)
         if reason is None and item.topic in proof.held:  # what amends or cancels the event may stand behind it
             reason = _held(item)
     if reason is None and proof.writers_open:

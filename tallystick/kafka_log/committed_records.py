@@ -6,6 +6,7 @@ for whatever a batch says of itself. Source: ADR 27.
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from kafka.errors import KafkaError
@@ -13,12 +14,13 @@ from kafka.errors import KafkaError
 from tallystick.connections.connections import KafkaSettings
 from tallystick.kafka_log.fetch import BrokerUnreachable, Fetch, OffsetNotInLog, fetchers, open_admin
 from tallystick.kafka_log.log_walk import Outcome, walk_batches
+from tallystick.kafka_log.offset_census import take_census
 from tallystick.kafka_log.open_batch import Record, is_whole, readable_records
 from tallystick.kafka_log.prefetch import fetch_ahead
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.kafka_log.unpacking import UnreadableBatch
 from tallystick.model.cut import PartitionSnapshot
-from tallystick.model.offsets import OffsetRange
+from tallystick.model.offsets import OffsetRange, TopicPartition
 
 _LOOK_AGAIN_SECONDS = 0.2
 
@@ -87,11 +89,28 @@ def read_committed(kafka: KafkaSettings, partitions: Iterable[PartitionSnapshot]
     ]
     if not ranges:
         return
+    with _reading(kafka, ranges) as fetch:
+        for inside in ranges:
+            yield from committed_in(fetch, inside)
+
+
+def cleaned_partitions(kafka: KafkaSettings, ranges: Iterable[OffsetRange]) -> frozenset[TopicPartition]:
+    """Return the partitions in whose range offsets are gone that a cleaner has taken: what stood there shows nowhere.
+
+    ranges: below the LSO, one per partition. Raises BrokerUnreachable, also where retention takes what is being read.
+    """
+    asked = [inside for inside in ranges if len(inside)]
+    if not asked:
+        return frozenset()
+    with _reading(kafka, asked) as fetch:
+        return frozenset(inside.topic_partition for inside in asked if take_census(fetch, inside).holes)
+
+
+@contextmanager
+def _reading(kafka: KafkaSettings, ranges: Sequence[OffsetRange]) -> Iterator[Fetch]:
     with open_admin(kafka) as admin:
-        fetch = fetch_ahead(*fetchers(admin), ranges)
         try:
-            for inside in ranges:
-                yield from committed_in(fetch, inside)
+            yield fetch_ahead(*fetchers(admin), ranges)
         except (KafkaError, OffsetNotInLog, OSError) as error:
             topics = ", ".join(sorted({part.topic for part in ranges}))
             raise BrokerUnreachable(f"records of {topics}: {type(error).__name__}: {error}") from error

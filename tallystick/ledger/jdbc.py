@@ -25,6 +25,7 @@ from sqlalchemy import (
     Connection,
     Integer,
     MetaData,
+    Row,
     Select,
     String,
     Table,
@@ -350,28 +351,30 @@ class JdbcLedger:
         dialect = self.connection.dialect.name
         values = {one: key_value(key.type, one, dialect=dialect) for one in match_keys}
         asked = sorted((one for one, value in values.items() if value is not None), key=lambda one: values[one])
-        found: dict[str, list[LedgerRow]] = {}
-        is_whole, key_type = self._slices_still_whole(), self._type_of_asked(key)
+        key_type = self._type_of_asked(key)
+        rows: list[Row[Any]] = []
         for first in range(0, len(asked), _KEYS_AT_ONCE):
-            wanted = frozenset(asked[first : first + _KEYS_AT_ONCE])
-            some = bindparam("keys", sorted(values[one] for one in wanted), type_=key_type, expanding=True)
-            query = self._select().where(key.in_(some)).order_by(self._order)
-            for row in self.connection.execute(query):
-                position = -1 if row.position is None else self._position(row.position)
-                texts = {name: _text(getattr(row, name)) for name in _TEXTS}
-                money = row_money(row.amount_minor, row.currency, in_major=self.in_major)
-                one = LedgerRow(
-                    **texts,
-                    amount_minor=money.amount_minor,
-                    currency=money.currency,
-                    position=position,
-                    receipt_partition=row.receipt_partition,
-                    receipt_offset=row.receipt_offset,
-                    was_read=not ledger_slice.baseline_position <= position < ledger_slice.position_start
-                    or is_whole(position),
-                )
-                if one.match_key in wanted:  # a database may take another one's for equal
-                    found.setdefault(one.match_key, []).append(one)
+            wanted = [values[one] for one in asked[first : first + _KEYS_AT_ONCE]]
+            some = bindparam("keys", sorted(wanted), type_=key_type, expanding=True)
+            rows += self.connection.execute(self._select().where(key.in_(some)).order_by(self._order)).all()
+        is_whole = self._slices_still_whole()
+        found: dict[str, list[LedgerRow]] = {}
+        for row in rows:
+            position = -1 if row.position is None else self._position(row.position)
+            texts = {name: _text(getattr(row, name)) for name in _TEXTS}
+            money = row_money(row.amount_minor, row.currency, in_major=self.in_major)
+            one = LedgerRow(
+                **texts,
+                amount_minor=money.amount_minor,
+                currency=money.currency,
+                position=position,
+                receipt_partition=row.receipt_partition,
+                receipt_offset=row.receipt_offset,
+                was_read=not ledger_slice.baseline_position <= position < ledger_slice.position_start
+                or is_whole(position),
+            )
+            if one.match_key in values:  # a database may take another one's for equal
+                found.setdefault(one.match_key, []).append(one)
         return {match_key: tuple(rows) for match_key, rows in found.items()}
 
     def _type_of_asked(self, column: ColumnElement[Any]) -> types.TypeEngine[Any]:
@@ -394,7 +397,7 @@ class JdbcLedger:
 
         As many rows are the same ones where their positions have the same sum; of timestamps nobody keeps one.
 
-        Asked after the look-up, so that what the look-up saw is counted.
+        Asked once the look-up has all its rows, so that what it saw is counted.
         """
         read = cache(self.read_before)
 

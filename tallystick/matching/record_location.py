@@ -3,7 +3,7 @@
 Of a row, ledger_horizon.py says it.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -11,11 +11,20 @@ from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_log.log_walk import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.kafka_log.search import Wanted
-from tallystick.matching.match_case import TAKES_BACK, LookupHit, MatchGroup, RecordLocation
+from tallystick.matching.match_case import (
+    TAKES_BACK,
+    Entry,
+    LookupHit,
+    MatchGroup,
+    MatchResult,
+    MatchStatus,
+    RecordLocation,
+)
 from tallystick.matching.pairing import origin_side
 from tallystick.matching.scan_result import SliceScan, input_row_id, ledger_item_id, topic_item_id, topic_place
 from tallystick.model.cut import Cut, PartitionSnapshot, TopicSlice
 from tallystick.model.direction import Direction
+from tallystick.model.item_reason import ReasonCode, reason_of
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemSide
 
@@ -116,6 +125,32 @@ def needs_input(
         if (copy.carried.due_utc if copy.carried else new_copies_due_utc) > now_utc:
             return False
     return len(outputs) > len(inputs)
+
+
+def without_cut_away(outcome: MatchResult, ends: Mapping[TopicPartition, int]) -> MatchResult:
+    """Return the same, and of events that were one too many and that the log holds no more nothing is decided: an
+    election took them once they were read, and with them the headers that may say what they take back.
+
+    ends: where each partition's log ends by now.
+    """
+    if all(residue.fate is not MatchStatus.EXTRA for residue in outcome.residues):
+        return outcome
+    return replace(
+        outcome,
+        residues=tuple(
+            replace(residue, fate=MatchStatus.UNDECIDABLE, reason=reason_of(ReasonCode.CUT_AWAY))
+            if residue.fate is MatchStatus.EXTRA and _is_cut_away(residue.copy, ends)
+            else residue
+            for residue in outcome.residues
+        ),
+    )
+
+
+def _is_cut_away(copy: Entry, ends: Mapping[TopicPartition, int]) -> bool:
+    if copy.side is not ItemSide.TOPIC or copy.carried is not None:
+        return False
+    partition, offset = topic_place(copy.item_id)
+    return offset >= ends.get(partition, offset + 1)
 
 
 def locate_input(record: LogRecord, cut: Cut, baseline: Cut) -> LookupHit:

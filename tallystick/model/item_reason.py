@@ -55,6 +55,7 @@ class ReasonCode(StrEnum):
     PARTNER_UNREAD = "its partner on the {there} could not be read"
     SIDE_HELD_BACK = "the {there} is held back before the deadline"
     ACKNOWLEDGED_OFFSET_EXPIRED = "what the offset held that was acknowledged for it cannot be said any more"
+    CUT_AWAY = "the log was cut back below it while this run read it"
     TAKEN_BACK_ROW_GONE = "one of its key was taken back, and does not stand any more"
     SETTLED_WITHOUT_IT = "the {there} has settled past the deadline without it"
     PARTNER_CAME = "its partner came"

@@ -53,6 +53,7 @@ from tallystick.matching.ledger_horizon import unread_where_reused
 from tallystick.matching.match_case import Deadlines, Entry, MatchGroup, MatchResult
 from tallystick.matching.pairing import pair_key, topic_of
 from tallystick.matching.producer_acks import without_compacted
+from tallystick.matching.record_location import without_cut_away
 from tallystick.matching.reversals import may_be_taken_back, possible_reversals, with_reversals, with_row_reversals
 from tallystick.matching.row_identity import RowNames, items_of_rows, standing_beside, with_ids_of_their_own
 from tallystick.matching.scan_result import SliceScan, topic_item_id
@@ -343,7 +344,8 @@ def pair(dated: DatedItems) -> PairedItems:
         )
         for case in located.groups
     )
-    outcomes = tuple(_paired(case, contract, dated.deadlines) for case in cases)
+    ends = {part.topic_partition: part.written_end for part in around.partitions_after}
+    outcomes = tuple(without_cut_away(_paired(case, contract, dated.deadlines), ends) for case in cases)
     legs = with_rows_of_before(
         without_repeats(located.grouped.legs, outcomes),
         outcomes,

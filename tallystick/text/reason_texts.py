@@ -32,6 +32,7 @@ REASON_TEXTS: Mapping[ReasonCode, str] = {
     ReasonCode.ACKNOWLEDGED_OFFSET_EXPIRED: (
         "what the offset held that was acknowledged for it cannot be said any more"
     ),
+    ReasonCode.CUT_AWAY: "the log was cut back below it while this run read it",
     ReasonCode.TAKEN_BACK_ROW_GONE: "one of its key was taken back, and does not stand any more",
     ReasonCode.SETTLED_WITHOUT_IT: "the {there} has settled past the deadline without it",
     ReasonCode.PARTNER_CAME: "its partner came",

@@ -134,7 +134,7 @@ _OUTSIDE: Mapping[Any, Sequence[str]] = {
     ),
     publish_repairs: ("ensure_progress_topic", "read_executor_key", "uuid"),
     prove_repairs: (
-        *("read_committed", "open_ledger", "read_source_rows", "judged_parts"),
+        *("read_committed", "open_ledger", "read_source_rows", "judged_parts", "cleaned_partitions"),
         "last_cut_with_offsets_lost",
     ),
     progress_proof: ("read_executor_key", "read_plan", "published_behind"),

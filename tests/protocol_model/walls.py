@@ -185,6 +185,10 @@ class Walls:
         asked = PARTIES[part.topic], int(part.topic_id), part.log_start, part.lso
         return [self._committed(part.topic, n, one) for n, one in self.start.ask("read_committed", *asked)]
 
+    def cleaned_partitions(self, _kafka: object, _ranges: object) -> frozenset[TopicPartition]:
+        """No topic compacts here."""
+        return frozenset()
+
     def _committed(self, topic: str, offset: int, record: Record) -> CommittedRecord:
         key, value, headers = record.key, record.value, dict(record.headers)
         if not value:

@@ -455,6 +455,33 @@ def test_nothing_is_judged_of_a_log_that_was_cut_back_since_the_cut_and_has_grow
     assert [one for one in of_first_run if one.startswith("log_")] == told
 
 
+def test_a_reversal_that_was_cut_away_once_it_was_read_is_no_event_too_many() -> None:
+    """The header that says what it takes back went with it."""
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="written_xid", carrier_mode="at_least"),
+        *(("trade", 3, 7), ("trade", 5, 7), ("trade", 5, 1), ("trade", 5, 1), "window", ("redeliver", 1, 3), "window"),
+        *(("plan_and_act", 4, 7), ("truncate", 4, 11, 25), "window"),
+    )
+    assert outstanding(played) == ["duplicate_in_topic_new_session"]
+    assert "torn_cut" in doubts(played, upto=2)[1]
+
+
+@pytest.mark.parametrize(
+    ("cleaned", "published"), [(("compact", 4, 8), 0), (("wait", 4, 8), 0), (("retain_all", 1), 0)]
+)
+def test_no_event_is_published_again_that_came_and_was_compacted_away_before_a_run_read_it(
+    cleaned: tuple[object, ...], published: int
+) -> None:
+    down = ("cluster_down", 0, 9)
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="written_xid"),
+        *(("half_trade", 0, 2), ("half_trade", 2, 5), "window", ("canary_key", 4, 3), ("pay", 0, 1), "window"),
+        *(("trade", 2, 4), "window", down, ("trade", 0, 0), ("carry", 5, 4), ("cluster_down", 5, 4)),
+        *(("cluster_down", 1, 9), ("trade", 5, 4), cleaned, ("cluster_down", 4, 9), ("plan_and_act", 4, 8)),
+    )
+    assert sum(one.by == "repair" for one in played.world.truth.events) == published
+
+
 @pytest.mark.parametrize(("step", "told"), [("rewrite_tail", [["log_rewritten"]]), ("lead", [[]])])
 def test_a_log_that_was_cut_back_and_grew_again_once_a_run_had_read_it_is_told_by_the_next_run(
     step: str, told: list[list[str]]

@@ -76,7 +76,9 @@ def run_contract(
         if not shown:
             raise
         failed.append(report_error(error))
-    _print_runs(shown, as_json=as_json, as_list=len(contract_files) > 1 or len(shown) > 1)
+    finally:
+        if shown:
+            _print_runs(shown, as_json=as_json, as_list=len(contract_files) > 1 or len(shown) > 1)
     raise typer.Exit(worst_of([*(exit_code_of(run.result.verdict) for run, _ in shown), *failed]))
 
 

@@ -16,6 +16,7 @@ from tallystick.compensation.republished_event import (
     in_force,
     is_as_planned,
     reversal_value,
+    unread_ranges,
     why_not_postable,
     why_not_read_whole,
     why_not_reversible,
@@ -33,6 +34,9 @@ VALUE = b'{"id": "ev-1", "payment_id": "pay-1", "leg": "payout", "cents": 250, "
 
 def standing(offset: int, *, reverses: str = "") -> CurrentEvent:
     return CurrentEvent(topic="payouts", partition=0, kafka_offset=offset, action_id="", reverses=reverses, value=VALUE)
+
+
+JUDGED_TO_9 = {TopicPartition(topic="payouts", partition=0): JudgedPart(topic_id="id", kafka_offset_end=9)}
 
 
 def taking_back(offset: int, of: int) -> CurrentEvent:
@@ -67,6 +71,16 @@ JUDGED = {TopicPartition(topic="payouts", partition=0): JudgedPart(topic_id="id"
 def test_what_the_log_forgot_must_have_been_judged(parts: list[PartitionSnapshot], reason: str | None) -> None:
     said = why_not_read_whole(parts, JUDGED)
     assert said is None if reason is None else str(said).startswith(reason)
+
+
+def test_what_no_run_has_read_begins_where_the_newest_one_ended_or_where_the_log_does() -> None:
+    parts = [replace(part(n, log_start), lso=20) for n, log_start in ((0, 4), (0, 12), (1, 3))]
+    assert [(one.kafka_offset_start, one.kafka_offset_end) for one in unread_ranges(parts, JUDGED_TO_9)] == [
+        (9, 20),
+        (12, 20),
+        (3, 20),
+    ]
+    assert unread_ranges([replace(part(0, 4), lso=9)], JUDGED_TO_9) == []
 
 
 def test_what_is_taken_back_and_what_takes_it_back_are_not_in_force() -> None:

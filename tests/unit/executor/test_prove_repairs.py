@@ -97,6 +97,8 @@ def post_proof(
         writers_open=writers,
         held=frozenset({held}),
         rows={"ev-1": rows},
+        settled=SettledTopics(partitions=(PART,), held=frozenset()),
+        cleaned=frozenset(),
     )
 
 
@@ -106,6 +108,19 @@ def told(outcome: ItemOutcome | None) -> tuple[str, str, bool] | None:
 
 def test_an_event_that_stands_and_is_in_force_may_be_posted() -> None:
     assert fate_of_action(POSTED, post_proof(EVENT)) is None
+
+
+def test_nothing_is_repaired_beside_what_a_cleaner_has_taken_unread() -> None:
+    """Found by the simulated world: the event had come, was compacted away, and was published once more."""
+    said = "not provable: a cleaner has taken records of payouts[0] that no run has read; the next run says which"
+    of_ours, of_others = (
+        {"cleaned": frozenset({TopicPartition(topic=topic, partition=0)})} for topic in ("payouts", "fees")
+    )
+    assert told(fate_of_action(ITEM, publish_proof(**of_ours))) == ("refused", said, False)
+    assert fate_of_action(ITEM, publish_proof(**of_others)) is None
+    to_post = post_proof(EVENT)
+    to_post.cleaned = of_ours["cleaned"]
+    assert told(fate_of_action(POSTED, to_post)) == ("refused", said, False)
 
 
 def test_an_event_that_is_gone_or_was_taken_back_is_not_posted() -> None:
@@ -172,6 +187,7 @@ def publish_proof(*events: CurrentEvent, **named: Any) -> Any:
         "rows": {"ev-1": (ROW,)},
         "names": contract_of().event,
         "settled": SettledTopics(partitions=(PART,), held=frozenset()),
+        "cleaned": frozenset(),
         "taken_back": {},
         "negated": True,
         "writers_open": False,

@@ -1,14 +1,21 @@
 """What stands around a record on its log is read for a repair; what nobody can read proves nothing."""
 
+from contextlib import nullcontext
 from dataclasses import replace
+
+import pytest
 
 from tallystick.compensation.plan import PlanItem
 from tallystick.compensation.republished_event import find_events
-from tallystick.kafka_log.committed_records import committed_in
+from tallystick.connections.connections import KafkaSettings
+from tallystick.kafka_log import committed_records
+from tallystick.kafka_log.committed_records import cleaned_partitions, committed_in
 from tests.unit.builders import PART, offsets
 from tests.unit.compensation.repaired_items import ITEM
 from tests.unit.kafka_log.handmade_batches import FIELDS, log_with_a_bomb
 from tests.unit.synthetic_log import SyntheticLog, value
+
+KAFKA = KafkaSettings({"bootstrap.servers": "nobody.example:9092"})
 
 
 def events_on(log: SyntheticLog, item: PlanItem) -> str | None:
@@ -41,3 +48,16 @@ def test_a_batch_whose_checksum_is_wrong_proves_nothing_for_a_repair() -> None:
     spoilt.append_raw(raw, records=1)
     (found,) = committed_in(spoilt.fetch, offsets(0, 1))
     assert (found.value, found.problem) == (b"", "its batch is not the one that its checksum was made of")
+
+
+def test_a_cleaner_shows_by_the_offsets_that_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = SyntheticLog()
+    for n in range(4):
+        log.append(value(f"ev-{n}"))
+    monkeypatch.setattr(committed_records, "open_admin", lambda _: nullcontext())
+    monkeypatch.setattr(committed_records, "fetchers", lambda _: (log.fetch, lambda group: {}))
+    asked = [offsets(0, 4)]
+    assert cleaned_partitions(KAFKA, asked) == frozenset()
+    del log.batches[2]
+    assert cleaned_partitions(KAFKA, asked) == {PART}
+    assert cleaned_partitions(KAFKA, [offsets(0, 2), offsets(3, 4)]) == frozenset()

@@ -14,7 +14,7 @@ from uuid import UUID
 import pytest
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Column, create_engine, text, types
+from sqlalchemy import Column, create_engine, event, text, types
 from sqlalchemy.dialects import mssql, mysql, postgresql
 
 from tallystick.contract.ledger import LedgerSection
@@ -262,6 +262,23 @@ def test_a_row_below_the_slice_was_read_only_where_its_slice_holds_as_many_as_th
             found = there.look_up_rows(["a", "late", "b", "c", "d"], ledger_slice_of(7, 10, baseline=2))
         was_read = {key: rows[0].was_read for key, rows in found.items()}
         assert was_read == {"a": True, "late": known, "b": known, "c": True, "d": True}
+
+
+def test_a_slice_is_counted_once_all_rows_are_there_that_the_look_up_sees(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row that came between a count and the rows of the keys behind it was called read."""
+    monkeypatch.setattr("tallystick.ledger.jdbc._KEYS_AT_ONCE", 1)
+    insert(file, (3, 12, "a"), (4, 13, "b"))
+    asked: list[str] = []
+    with opened(file, ReadSlice(start=2, end=5, rows=2)) as there:
+        event.listen(there.connection, "before_cursor_execute", lambda *told: asked.append(str(told[2])))
+        there.look_up_rows(["a", "b"], ledger_slice_of(7, 10, baseline=2))
+    of_keys = [n for n, statement in enumerate(asked) if " IN (" in statement]
+    counts = [n for n, statement in enumerate(asked) if "count(*)" in statement]
+    assert len(of_keys) == 2
+    assert counts
+    assert max(of_keys) < min(counts)
 
 
 @pytest.mark.parametrize(

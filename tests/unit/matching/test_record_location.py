@@ -8,7 +8,7 @@ import pytest
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_log.log_walk import Outcome
 from tallystick.kafka_log.search import Wanted
-from tallystick.matching.match_case import Entry, LookupHit, RecordLocation
+from tallystick.matching.match_case import Entry, LookupHit, MatchResult, MatchStatus, RecordLocation, UnmatchedItem
 from tallystick.matching.record_location import (
     add_unseen,
     in_log_order,
@@ -18,8 +18,10 @@ from tallystick.matching.record_location import (
     needs_topic,
     not_yet_fetched,
     pairs_with_older_row,
+    without_cut_away,
 )
 from tallystick.model.direction import Direction
+from tallystick.model.item_reason import ReasonCode, reason_of
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemState
 from tests.unit.builders import (
@@ -288,3 +290,24 @@ def test_an_input_is_located_like_a_record_and_named_like_a_row() -> None:
     hit = locate_input(record(12), CUT, BASELINE)
     assert hit == replace(locate_record(record(12), CUT, BASELINE), side=LEDGER, item_id="ledger:billing.payouts:0:12")
     assert locate_input(record(12, Outcome.OPEN), CUT, BASELINE).place is RecordLocation.PENDING
+
+
+@pytest.mark.parametrize(
+    ("copy", "fate", "decided"),
+    [
+        (event(11), MatchStatus.EXTRA, False),
+        (event(10), MatchStatus.EXTRA, True),  # the log still has it
+        (event(11), MatchStatus.FOLLOWER_ABSENT, True),
+        (event(11, carried=item_of(event(11), ItemState.BROKEN)), MatchStatus.EXTRA, True),  # an earlier run read it
+        (row(11), MatchStatus.EXTRA, True),
+    ],
+)
+def test_of_an_event_too_many_that_an_election_has_taken_since_nothing_is_decided(
+    copy: Entry, fate: MatchStatus, decided: bool
+) -> None:
+    residue = UnmatchedItem(copy=copy, fate=fate, reason=reason_of(ReasonCode.EXTRA_ALONE))
+    outcome = MatchResult(case=case_of(copy), matched=(), residues=(residue,))
+    (found,) = without_cut_away(outcome, {PART: 11}).residues
+    undecided = replace(residue, fate=MatchStatus.UNDECIDABLE, reason=reason_of(ReasonCode.CUT_AWAY))
+    assert found == (residue if decided else undecided)
+    assert without_cut_away(outcome, {}) == outcome

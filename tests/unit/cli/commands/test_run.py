@@ -34,11 +34,13 @@ def judged(run: StoredRun, n: int, verdict: Verdict) -> StoredRun:
         ("", BrokerUnreachable("Kafka at b:1: refused"), 2),
         ("MATCHED", ZeroDivisionError("a bug"), 70),
         ("BROKEN", ZeroDivisionError("a bug"), 1),
+        ("BROKEN MATCHED", KeyboardInterrupt(), 130),
+        ("", KeyboardInterrupt(), 130),
     ],
 )
 def test_a_run_shows_each_verdict_and_what_failed_and_ends_with_the_worst(
     verdicts: str,
-    failure: Exception | None,
+    failure: BaseException | None,
     code: int,
     monkeypatch: pytest.MonkeyPatch,
     contract_file: Path,
