@@ -77,12 +77,15 @@ def _has_its_money(reversal: CurrentEvent, item: PlanItem, names: EventFields) -
     return says_the_same(reversal, item, names) or says_the_same(reversal, negated, names)
 
 
+def rows_show(item: PlanItem, rows: Sequence[CurrentRow]) -> bool:
+    """Return whether the ledger's rows of the key show what the item posts: a row, or one that takes its row back."""
+    return bool(rows) if item.kind is RepairKind.POST else any(row.takes_back == item.row_id for row in rows)
+
+
 def _is_done(item: PlanItem, standing: Collection[CurrentEvent], rows: Sequence[CurrentRow]) -> bool:
     match item.kind:
-        case RepairKind.POST:
-            return bool(rows)
-        case RepairKind.COUNTERPOST:
-            return any(row.takes_back == item.row_id for row in rows)
+        case RepairKind.POST | RepairKind.COUNTERPOST:
+            return rows_show(item, rows)
         case RepairKind.REVERSE:
             return bool(_reversals(item, standing))
         case RepairKind.REPUBLISH:

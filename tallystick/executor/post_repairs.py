@@ -12,9 +12,8 @@ from tallystick.compensation.plan import (
     plan_id_of,
 )
 from tallystick.compensation.planning import why_row_may_have_come
-from tallystick.compensation.republished_event import (
-    event_at,
-)
+from tallystick.compensation.repair_effect import rows_show
+from tallystick.compensation.republished_event import event_at
 from tallystick.executor.effects.action_log import (
     ActionResult,
     ExecutionContext,
@@ -67,6 +66,8 @@ def _post(work: ExecutionContext, item: PlanItem, proof: Proof, posted: Mapping[
     if is_done(action := proof.actions.get(item.action_id)):
         return already_done(item, action.outcome)
     if item.action_id in posted:
+        if work.reopened.get(item.action_id) and not rows_show(item, proof.rows.get(item.match_key, ())):
+            return waits(item, _row_of_before(work, item))
         return _posted_before(work, item, posted[item.action_id])
     if (fate := fate_of_action(item, proof) or outcome_if_stopped(work, item)) is not None:
         mine = item.action_id in work.begun | work.unclaimed
@@ -99,6 +100,13 @@ def _post(work: ExecutionContext, item: PlanItem, proof: Proof, posted: Mapping[
     if done.posted_for is not None:
         return _posted_before(work, item, done.posted_for)
     return ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ActionResult.PUBLISHED, place=place)
+
+
+def _row_of_before(work: ExecutionContext, item: PlanItem) -> str:
+    return (
+        f"it was reopened, {work.contract.actions_table} still has the row of action {item.action_id}, and the ledger "
+        "has none of its rows; delete the action's row there, and it is posted again"
+    )
 
 
 def _posted_before(work: ExecutionContext, item: PlanItem, plan_hash: str) -> ItemOutcome:

@@ -690,6 +690,28 @@ def a_lost_one() -> tuple[Books, Plan, Money]:
     return lost, lost.plan(), money
 
 
+@pytest.mark.parametrize("action_row_stands", [True, False])
+def test_a_post_that_was_reopened_since_its_rows_went_waits_until_its_action_row_goes(action_row_stands: bool) -> None:
+    """It was called posted already, and so it was never posted again."""
+    lost, plan, _ = a_lost_one()
+    action_id = plan.items[0].action_id
+    assert fates(lost.start(plan)) == [("published", "")]
+    database, action = lost.world.database, lost.store.actions[action_id]
+    (row,) = database.rows.values()
+    database.delete("owner", row.row_id)
+    database.commit("owner")
+    lost.world.look()
+    action.stored = replace(action.stored, state=ActionState.REFUSED, outcome={"reason": "reopened"}, reopened=1)
+    if not action_row_stands:
+        del database.actions[action_id]
+    (outcome,) = lost.start(plan).outcomes
+    assert (outcome.fate, outcome.waits) == (
+        (ActionResult.REFUSED, True) if action_row_stands else (ActionResult.PUBLISHED, False)
+    )
+    assert ("delete the action's row there, and it is posted again" in outcome.reason) is action_row_stands
+    assert len(database.rows) == (0 if action_row_stands else 1)
+
+
 @pytest.mark.parametrize(
     ("about", "taken_back"), [({}, 1), ({"transaction_key": "pay-9"}, 0)], ids=["its own", "another"]
 )
