@@ -47,7 +47,8 @@ def write_off_of(*, by: str, reason: str, at_utc: datetime) -> WriteOff:
 class RepairBegun:
     """The action that a plan has begun for the break. done_at_utc: None while it is not known whether it is done.
 
-    waits: until a person has looked whether it is.
+    waits: until a person has looked whether it is. handed_over: it is a DAG's run; done is not that it was started, but
+    that somebody has seen it ended, whatever came of it.
     """
 
     action_id: UUID
@@ -55,6 +56,7 @@ class RepairBegun:
     plan_hash: str
     done_at_utc: datetime | None
     waits: bool = False
+    handed_over: bool = False
 
 
 def refuse_while_repaired(break_id: UUID, repairs: Sequence[RepairBegun], *, seen_up_to_utc: datetime) -> None:
@@ -68,6 +70,14 @@ def refuse_while_repaired(break_id: UUID, repairs: Sequence[RepairBegun], *, see
                 f"break {break_id}: plan {repair.plan_id} may have repaired it, and a person has to look; expected "
                 f"that somebody has; only if it was not: tallystick compensation reopen CONTRACT_FILE "
                 f"{repair.action_id} --by NAME --reason TEXT; then write it off"
+            )
+        if repair.done_at_utc is None and repair.handed_over:
+            raise WriteOffRefused(
+                f"break {break_id}: plan {repair.plan_id} has handed it to a DAG, and nobody has seen its run "
+                f"{repair.action_id} ended; expected one that is over; let it end, then tallystick compensation "
+                f"execute CONTRACT_FILE {repair.plan_hash} --by NAME looks at it and starts nothing again; where "
+                "Airflow has no such run any more, and it repaired nothing: tallystick compensation reopen "
+                f"CONTRACT_FILE {repair.action_id} --by NAME --reason TEXT"
             )
         if repair.done_at_utc is None:
             raise WriteOffRefused(

@@ -32,9 +32,8 @@ from tallystick.executor.prove_repairs import (
 from tallystick.kafka_log.committed_records import read_committed, settle_topics
 from tallystick.ledger.postgres_connection import open_ledger
 from tallystick.model.verdict import Verdict, merge_verdicts
-from tallystick.store.plans.plan_store import (
-    append_audit,
-)
+from tallystick.store.plans.plan_life_store import RUNS_ENDED, VERIFIED
+from tallystick.store.plans.plan_store import append_audit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,14 +72,16 @@ def verify_and_keep(
 ) -> VerifyResult:
     """Verify by the rules that the plan was carried out by, and store the effect of each action in the audit trail."""
     result = verify_plan(contract_to_look_by(engine, contract, plan), plan, connections)
-    effects = {str(item.action_id): check.effect for item, check in zip(plan.actions, result.checks, strict=True)}
+    checked = {str(item.action_id): check for item, check in zip(plan.actions, result.checks, strict=True)}
+    effects = {action_id: check.effect for action_id, check in checked.items()}
+    ended = [action_id for action_id, check in checked.items() if check.run_ended]
     append_audit(
         engine,
         contract.name,
         plan_id=plan.plan_id,
         actor=actor,
-        event="verified",
-        detail={"plan_hash": plan.plan_hash, "verdict": result.verdict, "effects": effects},
+        event=VERIFIED,
+        detail={"plan_hash": plan.plan_hash, "verdict": result.verdict, "effects": effects, RUNS_ENDED: ended},
     )
     return result
 

@@ -454,7 +454,7 @@ def test_a_run_of_that_id_with_another_conf_a_pause_and_a_lesser_account_are_ref
     with pytest.raises(AirflowRefused, match="answered 403"):
         executed(handed_over, plan, connections=handed_over.connections_of("viewer"))
     other_conf, not_allowed = action_states(handed_over, plan)
-    assert (other_conf[0], not_allowed[0]) == ("refused", "refused")
+    assert (other_conf[0], not_allowed[0]) == ("waiting", "refused")
     assert "answered 403" in not_allowed[1]
     assert plan_trail(handed_over, plan)[-3:] == ["refused", "refused", "stopped"]
     handed_over.airflow.call("PATCH", f"/api/v2/dags/{DAG_ID}", json={"is_paused": True})

@@ -13,13 +13,18 @@ from typer.testing import CliRunner, Result
 from tallystick.alerting.alert import Alert, AlertAction
 from tallystick.cli.app import app
 from tallystick.compensation.write_off import WriteOffRefused
+from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract.alerts import Severity
+from tallystick.contract.contract import Contract
+from tallystick.executor.draw_plan import draw_plan
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemState, WriteOff
 from tallystick.model.verdict import Verdict
 from tallystick.store.alerts.alert_store import firing_names, pending_alerts
 from tallystick.store.breaks.write_off_store import write_off_break
-from tallystick.store.plans.plan_store import read_audit
+from tallystick.store.plans.claim_store import claim_actions
+from tallystick.store.plans.plan_life_store import RUNS_ENDED, VERIFIED
+from tallystick.store.plans.plan_store import append_audit, read_audit, record_done, save_plan
 from tallystick.store.runs.cut_store import CutAlreadyOpen, claim_attempt, no_run_under_way
 from tallystick.store.runs.open_item_store import open_items_as_of
 from tallystick.store.runs.outstanding_store import outstanding_breaks, outstanding_classes
@@ -200,3 +205,43 @@ def test_the_command_line_writes_off_and_explain_tells_it(
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(app, arguments)
+
+
+def test_what_a_dag_was_handed_is_written_off_once_its_run_was_seen_ended_and_a_cut_was_made_since(
+    store: Engine, owned_store: Engine, books: Any
+) -> None:
+    rules = {
+        "trigger": {"connection": "airflow", "dags": {"missing_in_topic_never_produced": "by_hand"}},
+        "max_amount_minor": {"EUR": 100_000},
+        "four_eyes_above_minor": {"EUR": 100_000},
+    }
+    document = books.contract.model_dump(mode="json", exclude_defaults=True) | {"compensation": rules}
+    runs = replace(books, contract=Contract.model_validate(document))
+    given, other = runs.missing("a"), runs.missing("b")
+    runs.commit(store, runs.result(0))
+    items = tuple(runs.item(one, n=1) for one in (given, other))
+    runs.commit(store, runs.result(1, verdict=Verdict.BROKEN, breaks=(given, other), items=items))
+    nobody = Connections(KafkaSettings({"bootstrap.servers": "nobody:9092"}), ledger_dsn="")
+    plan = draw_plan(store, runs.contract, nobody, cut_n=1)
+    save_plan(store, plan, requested_by="ada")
+    by_break = {item.break_id: item.action_id for item in plan.items}
+
+    def look(*ended: UUID) -> None:
+        detail = {RUNS_ENDED: [str(one) for one in ended]}
+        append_audit(store, "payouts", plan_id=plan.plan_id, actor="bob", event=VERIFIED, detail=detail)
+
+    append_audit(store, "payouts", plan_id=plan.plan_id, actor="bob", event=VERIFIED, detail={"of": "an older version"})
+    look(*by_break.values())  # before they were begun
+    claim_actions(store, plan, plan.items, executor="one", outcome={}, allow=lambda *_: None)
+    for item in plan.items:
+        record_done(store, item.action_id, outcome={}, by_us=True)
+    look(by_break[other.break_id])
+    with pytest.raises(WriteOffRefused, match=f"nobody has seen its run {by_break[given.break_id]} ended"):
+        give_up(store, given)
+    with pytest.raises(WriteOffRefused, match="no cut has been made since"):
+        give_up(store, other)
+    with owned_store.begin() as connection:
+        connection.execute(text("update tallystick.cut set marked_at_utc = clock_timestamp() where n = 1"))
+    assert give_up(store, other).cut_n == 1
+    with pytest.raises(WriteOffRefused, match="nobody has seen"):
+        give_up(store, given)

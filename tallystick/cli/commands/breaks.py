@@ -51,7 +51,7 @@ def write_off_one(
 
     Its alert is resolved when no break of its class is outstanding. A write-off cannot be undone; a partner that
     arrives later still clears the break. It is refused while a run of the contract has no verdict yet, and while a
-    repair of the break is under way.
+    repair of the break is under way; a DAG's repair is until its run was seen ended.
 
     Example: `tallystick write-off billing_payouts 5a1d6f0e --by "Ada Byron" --reason "refunded by hand, case 4711"`
     """

@@ -257,10 +257,13 @@ def reopen(
 ) -> None:
     """Let the next plan repair a break again whose action is done or waits for a person. This needs two people.
 
-    First check that the repair does not exist: no event and no row of this action. Without --approval the command
-    prints a sheet, which a second person reads and signs: see `tallystick compensation sheet --help`. With --approval,
-    and the same --by and --reason, it reopens the action. The next plan proves again that neither the topic nor the
-    ledger has the repair before it writes anything.
+    First check that the repair does not exist: no event and no row of this action. If a DAG repairs it: no run of this
+    id in Airflow that did anything or may still; delete a run of this id there, or the DAG is not started again.
+
+    Without --approval the command prints a sheet, which a second person reads and signs: see
+    `tallystick compensation sheet --help`. With --approval, and the same --by and --reason, it reopens the action. The
+    next plan proves again that neither the topic nor the ledger has the repair before it writes anything. Of what a
+    DAG does it proves nothing.
 
     Example: `tallystick compensation reopen payouts.yaml 8f0c... --by "Ada Byron" --reason "its record was forged"`
     """

@@ -81,11 +81,12 @@ class ItemOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class ItemCheck:
-    """The place of one event of the plan after the fact."""
+    """The place of one event of the plan after the fact. run_ended: of what a DAG repairs, that its run is over."""
 
     match_key: str
     effect: RepairEffect
     places: tuple[Mapping[str, Any], ...]
+    run_ended: bool = False
 
     @property
     def verdict(self) -> Verdict:

@@ -1,7 +1,8 @@
 """Starts a run of somebody's DAG once, through Airflow's REST API, and finds it again. Decides nothing about the plan.
 
 How it works. The run's id is the action's, for ever, and Airflow takes an id once per DAG. So a start whose answer was
-lost finds its run; one of that id with another conf is not ours and is refused.
+lost finds its run. Where it finds none, or one of that id with another conf, nobody here knows whether the DAG has
+repaired anything: that is a doubt, and no refusal. An answer that cannot be read tells nothing either.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -24,13 +25,13 @@ _NOT_OF_THIS_DAG = (400, 404, 422)
 
 
 class AirflowUnreachable(TallystickError, ConnectionError):
-    """Airflow does not answer, or not now. A retry may cure it, and finds what an earlier one has started."""
+    """Airflow does not answer, not now, or not what was asked. A retry may cure it, and finds what was started."""
 
     retryable = True
 
 
 class AirflowRefused(PlanRefused):
-    """Airflow does not let this account do it, or is no Airflow with REST API v2."""
+    """Airflow does not let this account do it, or is no Airflow with REST API v2. Nothing was started by this call."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,13 +41,21 @@ class DagRun:
     conf: Mapping[str, Any]
     state: str
 
+    @property
+    def has_ended(self) -> bool:
+        return self.state in ("success", "failed")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Started:
-    """The result of one action. refused: why not; "" where the run exists, started now or (already) before."""
+    """The result of one action: its run exists, started now or (already) before, or there is a reason why not.
+
+    refused: nothing was started. doubt: what was found, where nobody here knows whether the DAG repaired anything.
+    """
 
     already: bool = False
     refused: str = ""
+    doubt: str = ""
 
 
 class AirflowApi:
@@ -61,8 +70,7 @@ class AirflowApi:
         answer = _ask(self._client, "GET", f"{_runs(dag_id)}/{quote(run_id, safe='')}", self._headers)
         if answer.status_code == httpx.codes.NOT_FOUND:
             return None
-        found = _accepted(answer, f"look for a run of {dag_id}")
-        return DagRun(conf=found["conf"] or {}, state=str(found["state"]))
+        return _run_of(answer, f"look for a run of {dag_id}", run_id)
 
     def start_once(
         self,
@@ -70,16 +78,23 @@ class AirflowApi:
         run_id: str,
         conf: Mapping[str, Any],
         *,
+        asked_before: bool = False,
         may_start: Callable[[], str | None] = lambda: None,
     ) -> Started:
         """Start a run, or find that this action has. Raises AirflowUnreachable, AirflowRefused.
 
+        asked_before: an earlier start may have asked for it, so that a run that is not there may have been.
         may_start: asked right before, where none stands; gives why not.
         """
         if run := self.find_run(dag_id, run_id):
-            return _found(run, run_id, conf)
+            return _found(run, dag_id, run_id, conf)
+        if asked_before:
+            return _none_left(dag_id, run_id)
         if reason := self.why_not_startable(dag_id) or may_start():
             return Started(refused=reason)
+        return self._start(dag_id, run_id, conf)
+
+    def _start(self, dag_id: str, run_id: str, conf: Mapping[str, Any]) -> Started:
         body = {"dag_run_id": run_id, "logical_date": None, "conf": dict(conf)}
         answer = _ask(self._client, "POST", _runs(dag_id), self._headers, body)
         if answer.status_code in _NOT_OF_THIS_DAG:
@@ -88,19 +103,22 @@ class AirflowApi:
                 "manual runs, and takes the plan as conf"
             )
         if answer.status_code != httpx.codes.CONFLICT:
-            _accepted(answer, f"start {dag_id}")
+            run = _run_of(answer, f"start {dag_id}", run_id)
+            if run.conf != conf:
+                raise AirflowUnreachable(f"{_said(answer, f'start {dag_id}')}, with another conf than was sent")
             return Started()
-        run = self.find_run(dag_id, run_id)
-        return (
-            _found(run, run_id, conf) if run else Started(refused=f"Airflow took {run_id} for a conflict of {dag_id}")
-        )
+        try:
+            found = self.find_run(dag_id, run_id)
+        except AirflowRefused as error:  # a run of this id exists, whosever it is
+            raise AirflowUnreachable(str(error)) from None
+        return _found(found, dag_id, run_id, conf) if found else _none_left(dag_id, run_id)
 
     def why_not_startable(self, dag_id: str) -> str | None:
         """Return why a run would not begin; None: it would. Raises AirflowUnreachable, AirflowRefused."""
         answer = _ask(self._client, "GET", f"/api/v2/dags/{quote(dag_id, safe='')}", self._headers)
         if answer.status_code == httpx.codes.NOT_FOUND:
             return f"Airflow has no DAG {dag_id}, or does not show it to this account"
-        dag = _accepted(answer, f"look at {dag_id}")
+        dag = _accepted(answer, f"look at {dag_id}", "is_paused", "is_stale", "has_import_errors")
         if dag["is_paused"]:
             return f"the DAG {dag_id} is paused: its run would wait until somebody forgets why"
         if dag["is_stale"] or dag["has_import_errors"]:
@@ -111,16 +129,34 @@ class AirflowApi:
 @contextmanager
 def open_airflow(account: HttpAccount) -> Iterator[AirflowApi]:
     """Log in. Raises AirflowUnreachable, AirflowRefused."""
-    with silent_logs(), httpx.Client(base_url=account.address, timeout=_TIMEOUT_SECONDS) as client:
+    with silent_logs(), _client_of(account) as client:
         body = {"username": account.login, "password": account.secret}
-        token = _accepted(_ask(client, "POST", "/auth/token", {}, body), "log in")["access_token"]
+        answer = _ask(client, "POST", "/auth/token", {}, body)
+        token = _accepted(answer, "log in", "access_token", unreadable=AirflowRefused)["access_token"]
         yield AirflowApi(client, str(token))
 
 
-def _found(run: DagRun, run_id: str, conf: Mapping[str, Any]) -> Started:
+def _client_of(account: HttpAccount) -> httpx.Client:
+    try:
+        return httpx.Client(base_url=account.address, timeout=_TIMEOUT_SECONDS)
+    except httpx.InvalidURL as error:
+        raise _no_address(error) from None
+
+
+def _found(run: DagRun, dag_id: str, run_id: str, conf: Mapping[str, Any]) -> Started:
     if run.conf == conf:
         return Started(already=True)
-    return Started(refused=f"a run {run_id} stands there with another conf: it is not of this plan")
+    return Started(
+        doubt=f"Airflow has a run {run_id} of {dag_id} with another conf: an earlier plan's, or not ours; Airflow "
+        "starts no second run of that id before that one is deleted there"
+    )
+
+
+def _none_left(dag_id: str, run_id: str) -> Started:
+    return Started(
+        doubt=f"an earlier start may have asked Airflow for run {run_id} of {dag_id}, and Airflow has none: it was "
+        "deleted, or never began"
+    )
 
 
 def _runs(dag_id: str) -> str:
@@ -132,21 +168,43 @@ def _ask(
 ) -> httpx.Response:
     try:
         return client.request(method, path, headers=dict(headers), json=body)
-    except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-        raise AirflowRefused(f"Airflow's connection has no usable address: {type(error).__name__}") from None
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeError) as error:
+        raise _no_address(error) from None
     except httpx.HTTPError as error:
         raise AirflowUnreachable(f"Airflow: no answer: {type(error).__name__}") from None
 
 
-def _accepted(answer: httpx.Response, what: str) -> dict[str, Any]:
-    """The answer's document. Its words are not repeated: they may quote what was sent."""
-    said = f"Airflow answered {answer.status_code} when asked to {what}"
+def _no_address(error: Exception) -> AirflowRefused:
+    return AirflowRefused(f"Airflow's connection has no usable address: {type(error).__name__}")
+
+
+def _said(answer: httpx.Response, what: str) -> str:
+    """Its words are not repeated: they may quote what was sent."""
+    return f"Airflow answered {answer.status_code} when asked to {what}"
+
+
+def _run_of(answer: httpx.Response, what: str, run_id: str) -> DagRun:
+    found = _accepted(answer, what, "dag_run_id", "conf", "state")
+    if found["dag_run_id"] != run_id:
+        raise AirflowUnreachable(f"{_said(answer, what)}, and told of another run than {run_id}")
+    return DagRun(conf=found["conf"] or {}, state=str(found["state"]))
+
+
+def _accepted(
+    answer: httpx.Response, what: str, *fields: str, unreadable: type[Exception] = AirflowUnreachable
+) -> dict[str, Any]:
+    """Return the answer's document, which has these fields. unreadable: what is raised where it has not."""
+    said = _said(answer, what)
     if answer.status_code in _NO_RETRY_CURES:
         raise AirflowRefused(f"{said}; expected an account that may do that")
     if not answer.is_success:
         raise AirflowUnreachable(said)
     try:
-        document: dict[str, Any] = answer.json()
+        document = answer.json()
     except ValueError:
-        raise AirflowRefused(f"{said}, and it is no JSON; expected Airflow's REST API v2") from None
+        document = None
+    if not isinstance(document, dict):
+        raise unreadable(f"{said}, and it is no JSON object; expected Airflow's REST API v2")
+    if missing := [field for field in fields if field not in document]:
+        raise unreadable(f"{said}, without {', '.join(missing)}; expected Airflow's REST API v2")
     return document

@@ -1,6 +1,7 @@
 """The breaks of a plan that DAGs repair: triggers the runs, rehearses that, and looks at them, by airflow_api.py.
 
-A run with the action's id is its own progress.
+A run with the action's id is its own progress. Once a run was asked for, an action of which nobody can say whether its
+DAG ran waits for a person.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ from tallystick.executor.effects.action_log import (
     ItemOutcome,
     refused,
     run_actions,
+    waits,
 )
 from tallystick.executor.effects.airflow_api import AirflowApi, DagRun, open_airflow
 from tallystick.executor.effects.publish_events import ExecutorFenced
@@ -61,14 +63,7 @@ def check_handed_over(contract: Contract, plan: Plan, connections: Connections) 
     if not items:
         return {}
     with open_airflow(_airflow_of(contract, connections)) as airflow:
-        return {
-            item.action_id: ItemCheck(
-                match_key=item.match_key,
-                effect=_effect(airflow.find_run(item.triggers, str(item.action_id)), conf_of(plan, item)),
-                places=(_run_place(item),),
-            )
-            for item in items
-        }
+        return {item.action_id: _check(airflow, plan, item) for item in items}
 
 
 def _handed_over(plan: Plan) -> Sequence[PlanItem]:
@@ -89,8 +84,11 @@ def _start(work: ExecutionContext, airflow: AirflowApi, item: PlanItem, action: 
             item.triggers,
             str(item.action_id),
             conf_of(work.plan, item),
-            may_start=lambda: _why_not_started(work, item, action),
+            asked_before=_was_asked_for(action),
+            may_start=lambda: _why_not_started(work, item),
         )
+        if started.doubt:
+            return waits(item, started.doubt)
         if started.refused:
             return refused(item, started.refused)
         work.on_progress(ExecutorStep.STARTED, {"dag_id": item.triggers, "dag_run_id": str(item.action_id)})
@@ -98,13 +96,13 @@ def _start(work: ExecutionContext, airflow: AirflowApi, item: PlanItem, action: 
     return ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=fate, place=_run_place(item))
 
 
-def _why_not_started(work: ExecutionContext, item: PlanItem, action: StoredAction | None) -> str | None:
+def _was_asked_for(action: StoredAction | None) -> bool:
+    """Return whether a start before this one may have asked for its run. One that waits does not end by a look."""
+    return action is not None and (action.state is ActionState.WAITING or bool(action.outcome.get(STARTING)))
+
+
+def _why_not_started(work: ExecutionContext, item: PlanItem) -> str | None:
     """Return the reason why an action has no run. None: there is none, and the request is stored before it is made."""
-    if action is not None and action.outcome.get(STARTING):
-        return (
-            f"an earlier start has asked for the run of {item.triggers}, and Airflow has none: it was deleted, or it "
-            "never began; look what it did, then act again"
-        )
     if reason := work.why_not_now([item]).get(item.action_id):
         return reason
     if not note_starting(work.engine, item.action_id, executor=work.executor):
@@ -114,6 +112,16 @@ def _why_not_started(work: ExecutionContext, item: PlanItem, action: StoredActio
 
 def _run_place(item: PlanItem) -> dict[str, str]:
     return {"dag_id": item.triggers, "dag_run_id": str(item.action_id)}
+
+
+def _check(airflow: AirflowApi, plan: Plan, item: PlanItem) -> ItemCheck:
+    run, conf = airflow.find_run(item.triggers, str(item.action_id)), conf_of(plan, item)
+    return ItemCheck(
+        match_key=item.match_key,
+        effect=_effect(run, conf),
+        places=(_run_place(item),),
+        run_ended=run is not None and run.conf == conf and run.has_ended,
+    )
 
 
 def _effect(run: DagRun | None, conf: Mapping[str, Any]) -> RepairEffect:

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Engine, insert, select
+from sqlalchemy import Connection, Engine, Text, cast, func, insert, select
+from sqlalchemy.dialects.postgresql import JSONPATH
 
 from tallystick.alerting.policy import alerts_of_write_off
+from tallystick.compensation.plan import RepairKind
 from tallystick.compensation.write_off import (
     BreakWrittenOff,
     RepairBegun,
@@ -24,6 +26,7 @@ from tallystick.model.open_item import OpenItem, WriteOff
 from tallystick.store.alerts.alert_store import firing_seen_by, insert_alerts
 from tallystick.store.break_lock import hold_breaks
 from tallystick.store.breaks.break_store import find_break, life_of_break
+from tallystick.store.plans.plan_life_store import RUNS_ENDED, VERIFIED
 from tallystick.store.plans.plan_store import HOLDING, ActionState
 from tallystick.store.runs.contract_store import read_contract
 from tallystick.store.runs.cut_store import CutNotFound, no_run_under_way
@@ -86,21 +89,50 @@ def write_off_break(
 
 def _repairs_begun(connection: Connection, break_id: UUID) -> list[RepairBegun]:
     c = compensation_action.c
+    own = func.jsonb_build_object("id", cast(c.action_id, Text))
+    kind = func.jsonb_path_query_first(
+        compensation_plan.c.body, cast("$.items[*] ? (@.action_id == $id).kind", JSONPATH), own
+    )
+    seen_ended = (
+        select(func.min(audit.c.recorded_at))
+        .where(
+            audit.c.plan_id == c.plan_id,
+            audit.c.event == VERIFIED,
+            audit.c.recorded_at >= c.recorded_at,
+            audit.c.detail[RUNS_ENDED].has_key(cast(c.action_id, Text)),
+        )
+        .correlate(compensation_action)
+        .scalar_subquery()
+    )
     begun = (
-        select(c.action_id, c.plan_id, compensation_plan.c.plan_hash, c.state, c.recorded_at)
+        select(
+            c.action_id,
+            c.plan_id,
+            compensation_plan.c.plan_hash,
+            c.state,
+            c.recorded_at,
+            kind.label("kind"),
+            seen_ended.label("seen_ended"),
+        )
         .join(compensation_plan, compensation_plan.c.plan_id == c.plan_id)
         .where(c.break_id == break_id, c.state.in_(HOLDING))
     )
-    return [
-        RepairBegun(
-            action_id=row.action_id,
-            plan_id=row.plan_id,
-            plan_hash=row.plan_hash,
-            done_at_utc=row.recorded_at if row.state == ActionState.DONE else None,
-            waits=row.state == ActionState.WAITING,
+    found = []
+    for row in connection.execute(begun):
+        done = row.state == ActionState.DONE
+        handed_over = done and row.kind == RepairKind.TRIGGER
+        done_at_utc = row.recorded_at if done else None
+        found.append(
+            RepairBegun(
+                action_id=row.action_id,
+                plan_id=row.plan_id,
+                plan_hash=row.plan_hash,
+                done_at_utc=row.seen_ended if handed_over else done_at_utc,
+                waits=row.state == ActionState.WAITING,
+                handed_over=handed_over,
+            )
         )
-        for row in connection.execute(begun)
-    ]
+    return found
 
 
 def _next_step(life: Sequence[LifeStep], item: OpenItem, cut_n: int) -> int:

@@ -21,6 +21,8 @@ from tallystick.store.schema import audit, compensation_action, compensation_pla
 
 PLAN_EVENTS = (ASKED, AGREED, REJECTED, UNANSWERED, FAILED, "approved", "stopped", "finished")
 """Audit events that say how a plan stands, one after the other."""
+VERIFIED, RUNS_ENDED = "verified", "runs_ended"
+"""The audit event of a look at what a plan did; the key of its detail for the actions whose DAG's run was over then."""
 _TRAIL_MAX = 200
 _LONG = ["actions", "places", "ends"]
 """Keys of an audit line's detail that name each event of a producer transaction."""

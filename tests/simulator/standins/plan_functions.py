@@ -32,6 +32,7 @@ from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemState, WriteOff
 from tallystick.store.plans.approval_store import AGREED, ANSWERED_AT, REJECTED
 from tallystick.store.plans.claim_store import NOT_OUTSTANDING, STARTING, Claims, _done_elsewhere, _effect, _Other
+from tallystick.store.plans.plan_life_store import RUNS_ENDED, VERIFIED
 from tallystick.store.plans.plan_store import (
     ASKED,
     HOLDING,
@@ -398,14 +399,8 @@ def write_off_break(
         life = _life_of_break(engine, contract_name, break_id)
         items = items_written_off(found, life)
         begun = [
-            RepairBegun(
-                action_id=one,
-                plan_id=row.stored.plan_id,
-                plan_hash=engine.plans[row.stored.plan_id][0].plan_hash,
-                done_at_utc=row.stored.recorded_at if row.stored.state is ActionState.DONE else None,
-                waits=row.stored.state is ActionState.WAITING,
-            )
-            for one, row in engine.actions.items()
+            _repair_begun(engine, row.stored)
+            for row in engine.actions.values()
             if row.stored.break_id == break_id and row.stored.state in HOLDING
         ]
         refuse_while_repaired(break_id, begun, seen_up_to_utc=cut.marked_at_utc)
@@ -433,6 +428,29 @@ def write_off_break(
         write_off=write_off,
         outstanding=left.count if left else 0,
         alert_resolved=bool(alerts),
+    )
+
+
+def _repair_begun(engine: Store, stored: StoredAction) -> RepairBegun:
+    plan, _ = engine.plans[stored.plan_id]
+    done = stored.state is ActionState.DONE
+    kinds = [item.kind for item in plan.items if item.action_id == stored.action_id]
+    handed_over = done and kinds == [RepairKind.TRIGGER]
+    seen_ended = [
+        line.recorded_at
+        for line in engine.audit
+        if (line.plan_id, line.event) == (stored.plan_id, VERIFIED)
+        and line.recorded_at >= stored.recorded_at
+        and str(stored.action_id) in line.detail.get(RUNS_ENDED, ())
+    ]
+    done_at_utc = stored.recorded_at if done else None
+    return RepairBegun(
+        action_id=stored.action_id,
+        plan_id=stored.plan_id,
+        plan_hash=plan.plan_hash,
+        done_at_utc=min(seen_ended, default=None) if handed_over else done_at_utc,
+        waits=stored.state is ActionState.WAITING,
+        handed_over=handed_over,
     )
 
 

@@ -110,6 +110,24 @@ def test_what_a_repair_may_have_paid_is_not_given_up_before_a_person_has_looked(
         refuse_while_repaired(UUID(int=1), [repair], seen_up_to_utc=NOON)
 
 
+@pytest.mark.parametrize(
+    ("seen_ended", "why"),
+    [
+        (None, "has handed it to a DAG, and nobody has seen its run .* ended; .* execute CONTRACT_FILE 5a1d --by NAME"),
+        (NOON + HOUR, "no cut has been made since"),
+        (NOON, None),
+    ],
+)
+def test_what_a_dag_was_handed_is_not_given_up_before_its_run_was_seen_ended_and_a_run_has_looked(
+    seen_ended: datetime | None, why: str | None
+) -> None:
+    repair = RepairBegun(
+        action_id=UUID(int=8), plan_id=UUID(int=7), plan_hash="5a1d", done_at_utc=seen_ended, handed_over=True
+    )
+    with pytest.raises(WriteOffRefused, match=why) if why else nullcontext():
+        refuse_while_repaired(UUID(int=1), [repair], seen_up_to_utc=NOON)
+
+
 @pytest.mark.parametrize("empty", ["", "  ", "\n\t", "\u200b"], ids=repr)
 def test_nobody_and_no_reason_write_nothing_off(empty: str) -> None:
     with pytest.raises(WriteOffRefused, match=r"^--by: got .*; expected the name of who decided it$"):

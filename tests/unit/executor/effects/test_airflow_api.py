@@ -20,13 +20,16 @@ RUN = "/api/v2/dags/by_hand/dagRuns/action-1"
 
 @dataclass
 class Airflow:
-    """What its interface would answer. fails: method and path to a status instead; loses: its answer to a start."""
+    """What its interface would answer. fails: method and path to a status instead; loses: its answer to a start;
+    answers_start: instead of starting.
+    """
 
     dags: dict[str, dict[str, bool]] = field(default_factory=lambda: {"by_hand": dict(STARTABLE)})
     runs: dict[str, dict[str, Any]] = field(default_factory=dict)
     fails: dict[tuple[str, str], int] = field(default_factory=dict)
     loses: bool = False
     meanwhile: dict[str, dict[str, Any]] = field(default_factory=dict)
+    answers_start: tuple[int, Any] | None = None
     address: str = ""
 
     def answer(self, method: str, path: str, body: Any, token: str) -> tuple[int, Any]:
@@ -37,7 +40,7 @@ class Airflow:
         if token != "Bearer t":
             return 401, {}
         if method == "POST":
-            return self._start(path, body)
+            return self.answers_start or self._start(path, body)
         found = self.runs.get(path) or self.dags.get(path.rpartition("/")[2])
         return (200, found) if found else (404, {})
 
@@ -46,7 +49,7 @@ class Airflow:
         run = f"{path}/{body['dag_run_id']}"
         if run in self.runs:
             return 409, {}
-        self.runs[run] = {"conf": body["conf"], "state": "queued"}
+        self.runs[run] = {"dag_run_id": body["dag_run_id"], "conf": body["conf"], "state": "queued"}
         return (503, {}) if self.loses else (200, self.runs[run])
 
 
@@ -78,14 +81,18 @@ def airflow() -> Iterator[Airflow]:
         thread.join()
 
 
-def start(airflow: Airflow, conf: Any = CONF, *, dag_id: str = "by_hand", secret: str = "secret") -> Started:
+def run_with(conf: Any) -> dict[str, Any]:
+    return {"dag_run_id": "action-1", "conf": conf, "state": "queued"}
+
+
+def start(airflow: Airflow, *, dag_id: str = "by_hand", secret: str = "secret", asked_before: bool = False) -> Started:
     with open_airflow(HttpAccount(address=airflow.address, login="tally", secret=secret)) as api:
-        return api.start_once(dag_id, "action-1", conf)
+        return api.start_once(dag_id, "action-1", CONF, asked_before=asked_before)
 
 
 def test_a_run_is_started_with_the_plan_and_the_actions_id_and_the_second_start_finds_it(airflow: Airflow) -> None:
     assert start(airflow) == Started()
-    assert airflow.runs == {RUN: {"conf": CONF, "state": "queued"}}
+    assert airflow.runs == {RUN: run_with(CONF)}
     assert start(airflow) == Started(already=True)
     assert len(airflow.runs) == 1
     with open_airflow(HttpAccount(address=airflow.address, login="tally", secret="secret")) as api:
@@ -101,17 +108,39 @@ def test_a_start_whose_answer_was_lost_is_found_by_the_next(airflow: Airflow) ->
 
 
 def test_of_two_that_start_at_once_the_second_is_refused_by_airflow_and_finds_the_first(airflow: Airflow) -> None:
-    airflow.meanwhile = {RUN: {"conf": CONF, "state": "queued"}}
+    airflow.meanwhile = {RUN: run_with(CONF)}
     assert start(airflow) == Started(already=True)
     airflow.runs.clear()
-    airflow.meanwhile = {RUN: {"conf": CONF | {"plan_hash": "other"}, "state": "queued"}}
-    assert "with another conf" in start(airflow).refused
+    airflow.meanwhile = {RUN: run_with(CONF | {"plan_hash": "other"})}
+    assert "with another conf" in start(airflow).doubt
 
 
 @pytest.mark.parametrize("conf", [CONF | {"plan_hash": "other"}, {}, None])
-def test_a_run_of_that_id_with_another_conf_is_not_ours(airflow: Airflow, conf: Any) -> None:
-    airflow.runs[RUN] = {"conf": conf, "state": "success"}
-    assert start(airflow).refused == "a run action-1 stands there with another conf: it is not of this plan"
+def test_a_run_of_that_id_with_another_conf_is_a_doubt(airflow: Airflow, conf: Any) -> None:
+    airflow.runs[RUN] = run_with(conf)
+    assert start(airflow) == Started(
+        doubt="Airflow has a run action-1 of by_hand with another conf: an earlier plan's, or not ours; Airflow starts "
+        "no second run of that id before that one is deleted there"
+    )
+
+
+@pytest.mark.parametrize("dag_id", ["by_hand", "gone"])
+def test_a_run_that_was_asked_for_and_is_not_there_is_a_doubt_and_is_not_started(airflow: Airflow, dag_id: str) -> None:
+    assert start(airflow, dag_id=dag_id, asked_before=True) == Started(
+        doubt=f"an earlier start may have asked Airflow for run action-1 of {dag_id}, and Airflow has none: it was "
+        "deleted, or never began"
+    )
+    assert airflow.runs == {}
+
+
+def test_a_run_that_was_asked_for_and_is_there_is_found(airflow: Airflow) -> None:
+    start(airflow)
+    assert start(airflow, asked_before=True) == Started(already=True)
+
+
+@pytest.mark.parametrize("state", ["queued", "running", "success", "failed"])
+def test_a_run_has_ended_by_its_state(state: str) -> None:
+    assert DagRun(conf={}, state=state).has_ended is (state in ("success", "failed"))
 
 
 @pytest.mark.parametrize(
@@ -163,18 +192,94 @@ def test_what_airflow_fails_a_retry_may_cure(airflow: Airflow, status: int) -> N
         start(airflow)
 
 
-def test_a_wrong_password_and_a_page_that_is_no_airflow_are_refused_without_the_secret(airflow: Airflow) -> None:
+def test_a_wrong_password_is_refused_without_the_secret(airflow: Airflow) -> None:
     with pytest.raises(AirflowRefused, match="asked to log in") as refused:
         start(airflow, secret="wr0ng-secret")
     assert "wr0ng-secret" not in str(refused.value)
-    airflow.runs[RUN] = b"<html>"  # type: ignore[assignment]
-    with pytest.raises(AirflowRefused, match="no JSON"):
+
+
+@pytest.mark.parametrize(
+    ("document", "what"), [(b"<html>", "no JSON object"), ({"error": "a"}, "without access_token")]
+)
+def test_a_page_that_is_no_airflow_is_refused_at_the_log_in(
+    airflow: Airflow, monkeypatch: pytest.MonkeyPatch, document: Any, what: str
+) -> None:
+    monkeypatch.setattr(airflow, "answer", lambda *_: (200, document))
+    with pytest.raises(AirflowRefused, match=f"asked to log in, .*{what}"):
+        start(airflow)
+
+
+@pytest.mark.parametrize(
+    ("document", "what"),
+    [
+        (b"<html>", "and it is no JSON object"),
+        ([], "and it is no JSON object"),
+        ({"error": "session expired"}, "without dag_run_id, conf, state"),
+        ({"dag_run_id": "action-1", "conf": CONF}, "without state"),
+        ({"dag_run_id": "another", "conf": CONF, "state": "queued"}, "and told of another run than action-1"),
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_an_answer_that_tells_nothing_of_the_run_is_none(
+    airflow: Airflow, monkeypatch: pytest.MonkeyPatch, method: str, document: Any, what: str
+) -> None:
+    ask = airflow.answer
+
+    def strange(sent: str, path: str, *rest: Any) -> tuple[int, Any]:
+        return (200, document) if sent == method and "/dagRuns" in path else ask(sent, path, *rest)
+
+    monkeypatch.setattr(airflow, "answer", strange)
+    with pytest.raises(AirflowUnreachable, match=f"answered 200 when asked to .*{what}"):
+        start(airflow)
+    assert airflow.runs == {}
+
+
+def test_a_start_that_took_another_conf_is_not_told_as_done(airflow: Airflow) -> None:
+    airflow.answers_start = (200, run_with({}))
+    with pytest.raises(AirflowUnreachable, match="asked to start by_hand, with another conf than was sent"):
+        start(airflow)
+
+
+def test_what_says_nothing_of_a_dag_does_not_start_it(airflow: Airflow) -> None:
+    airflow.dags["by_hand"] = {"is_paused": False}
+    with pytest.raises(AirflowUnreachable, match="look at by_hand, without is_stale, has_import_errors"):
+        start(airflow)
+    assert airflow.runs == {}
+
+
+def test_an_answer_from_elsewhere_to_a_start_tells_nothing(airflow: Airflow) -> None:
+    airflow.answers_start = (302, {})
+    with pytest.raises(AirflowUnreachable, match="answered 302"):
+        start(airflow)
+
+
+def test_a_conflict_of_a_run_that_nobody_finds_is_a_doubt_and_one_that_may_not_be_seen_is_not_refused(
+    airflow: Airflow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    airflow.answers_start = (409, {})
+    assert "Airflow has none" in start(airflow).doubt
+    ask = airflow.answer
+
+    def hides_it(method: str, *rest: Any) -> tuple[int, Any]:
+        if method == "POST" and rest[0] != "/auth/token":
+            airflow.fails = {("GET", RUN): 403}
+        return ask(method, *rest)
+
+    monkeypatch.setattr(airflow, "answer", hides_it)
+    with pytest.raises(AirflowUnreachable, match="answered 403"):
         start(airflow)
 
 
 @pytest.mark.parametrize(
     ("address", "error"),
-    [("http://127.0.0.1:9", AirflowUnreachable), ("ftp://host", AirflowRefused), ("no address", AirflowRefused)],
+    [
+        ("http://127.0.0.1:9", AirflowUnreachable),
+        ("ftp://host", AirflowRefused),
+        ("no address", AirflowRefused),
+        ("http://host:not_a_port", AirflowRefused),
+        ("http://[::1", AirflowRefused),
+        ("http://.host", AirflowRefused),
+    ],
 )
 def test_an_address_where_nobody_answers_is_told_from_one_that_is_none(address: str, error: type[Exception]) -> None:
     with pytest.raises(error) as refused, open_airflow(HttpAccount(address=address, login="tally", secret="s3cret")):

@@ -1,0 +1,374 @@
+"""What a start of somebody's DAG is told as, where Airflow's answer is lost, strange or late: in the world, beside an
+Airflow in memory.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+
+from tallystick.compensation.plan import Plan
+from tallystick.compensation.write_off import WriteOffRefused
+from tallystick.contract.contract import Contract
+from tallystick.executor import draw_plan, execute_plan, verify_plan
+from tallystick.executor.effects import trigger_dags
+from tallystick.executor.effects.airflow_api import AirflowApi, AirflowRefused, AirflowUnreachable
+from tallystick.model.open_item import ItemState, WriteOff
+from tallystick.store.plans.plan_store import ActionState
+from tests.simulator.schedule.play import Play, Schedule, steps_of
+from tests.simulator.standins import plan_functions, run_functions
+from tests.simulator.world.config import Config
+from tests.simulator.world.contracts import contract_of
+
+pytestmark = pytest.mark.usefixtures("in_the_world")
+
+LOST = ("window", ("half_trade", 2, 7), ("trade", 1, 1), "window", "window")
+"""A row whose event nobody ever publishes, beside a pair."""
+DAG_ID = "by_hand"
+LOOK = "a person has to look: "
+NONE_LEFT = "and Airflow has none: it was deleted, or never began"
+Answer = tuple[int, Any]
+
+
+@dataclass
+class AirflowOfAnOwner:
+    """Airflow with one DAG. started: run ids, each time that one was. begin: what a request to start one is answered
+    by, instead of by `start`.
+    """
+
+    runs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    started: list[str] = field(default_factory=list)
+    is_paused: bool = False
+    begin: Callable[[Any], Answer] | None = None
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        status, document = self._answer(request)
+        return (
+            httpx.Response(status, html=document)
+            if isinstance(document, str)
+            else httpx.Response(status, json=document)
+        )
+
+    def _answer(self, request: httpx.Request) -> Answer:
+        if request.method == "POST":
+            return (self.begin or self.start)(httpx.Response(200, content=request.content).json())
+        if "/dagRuns/" in request.url.path:
+            run = self.runs.get(request.url.path.rpartition("/")[2])
+            return (200, run) if run else (404, {})
+        return 200, {"is_paused": self.is_paused, "is_stale": False, "has_import_errors": False}
+
+    def start(self, body: Any) -> Answer:
+        run_id = body["dag_run_id"]
+        if run_id in self.runs:
+            return 409, {}
+        self.runs[run_id] = {"dag_run_id": run_id, "conf": body["conf"], "state": "queued"}
+        self.started.append(run_id)
+        return 200, self.runs[run_id]
+
+    def start_and_say(self, body: Any, *, answer: Answer) -> Answer:
+        self.start(body)
+        return answer
+
+    @contextmanager
+    def opened(self, _: Any) -> Iterator[AirflowApi]:
+        transport = httpx.MockTransport(self.answer)
+        with httpx.Client(transport=transport, base_url="http://airflow") as client:
+            yield AirflowApi(client, "token")
+
+
+@dataclass
+class HandedBooks:
+    """Books whose missing events are handed to that DAG."""
+
+    play: Play
+    airflow: AirflowOfAnOwner
+
+    def __post_init__(self) -> None:
+        self.world, self.store = self.play.world, self.play.world.store
+
+    def plan(self) -> Plan:
+        newest = run_functions.last_cut(self.store, "books")
+        assert newest is not None
+        connections: Any = self.world
+        drawn = draw_plan.draw_plan(self.store, self.world.contract, connections, cut_n=newest.n, dry_run=False)
+        plan_functions.save_plan(self.store, drawn, requested_by="asker")
+        return drawn
+
+    def start(self, plan: Plan) -> list[tuple[str, str]]:
+        """Fate and reason of each action."""
+        connections: Any = self.world
+        done = execute_plan.execute_plan(
+            self.store,
+            self.world.contract,
+            connections,
+            plan,
+            approved_hash=plan.plan_hash,
+            approver="carol",
+            environment="world",
+        )
+        return [(str(one.fate), one.reason) for one in done.outcomes]
+
+    def look(self, plan: Plan) -> None:
+        connections: Any = self.world
+        verify_plan.verify_and_keep(self.store, self.world.contract, plan, connections, actor="carol")
+
+    def state(self, plan: Plan) -> ActionState:
+        return self.store.actions[plan.items[0].action_id].stored.state
+
+    def write_off(self, plan: Plan) -> ItemState:
+        given_up = WriteOff(by="dan", reason="paid by hand", at_utc=self.world.clock.now)
+        return plan_functions.write_off_break(self.store, "books", str(plan.items[0].break_id), given_up).items[0].state
+
+    def reopen(self, plan: Plan) -> None:
+        """What the store has once a person has looked and reopened it."""
+        row = self.store.actions[plan.items[0].action_id]
+        row.stored = replace(row.stored, state=ActionState.REFUSED, outcome={}, reopened=row.stored.reopened + 1)
+
+
+@pytest.fixture
+def handed(monkeypatch: pytest.MonkeyPatch) -> HandedBooks:
+    config = Config(direction="ledger_to_topic", producer_mode="plain", carrier_mode="at_most")
+    play = Play(Schedule(config, ()))
+    document = contract_of("ledger_to_topic", "xmin", 1).model_dump(mode="json", exclude_defaults=True)
+    document["compensation"] = {
+        "trigger": {"connection": "airflow", "dags": {"missing_in_topic_never_produced": DAG_ID}},
+        "max_amount_minor": {"EUR": 10_000_000},
+        "four_eyes_above_minor": {"EUR": 10_000_000},
+    }
+    play.world.contracts = (Contract.model_validate(document),)
+    for step in steps_of(*LOST):
+        play.do(step)
+    airflow = AirflowOfAnOwner()
+    monkeypatch.setattr(trigger_dags, "_airflow_of", lambda *_: None)
+    monkeypatch.setattr(trigger_dags, "open_airflow", airflow.opened)
+    return HandedBooks(play, airflow)
+
+
+LOST_ANSWERS: dict[str, Answer] = {
+    "gateway timeout": (504, {}),
+    "a page": (200, "<html>all is well</html>"),
+    "elsewhere": (302, {}),
+    "a list": (200, []),
+    "an error in a 200": (200, {"error": "session expired"}),
+    "another run": (200, {"dag_run_id": "other", "conf": {}, "state": "queued"}),
+}
+
+
+@pytest.mark.parametrize("answer", LOST_ANSWERS.values(), ids=LOST_ANSWERS)
+def test_a_start_with_an_answer_that_tells_nothing_is_neither_done_nor_refused(
+    handed: HandedBooks, answer: Answer
+) -> None:
+    plan = handed.plan()
+    handed.airflow.begin = partial(handed.airflow.start_and_say, answer=answer)
+    with pytest.raises(AirflowUnreachable, match=f"answered {answer[0]} when asked to start {DAG_ID}"):
+        handed.start(plan)
+    assert handed.state(plan) is ActionState.EXECUTING
+    with pytest.raises(WriteOffRefused, match="is repairing it"):
+        handed.write_off(plan)
+    handed.airflow.begin = None
+    assert handed.start(plan) == [("already_done", "")]
+    assert (len(handed.airflow.started), handed.state(plan)) == (1, ActionState.DONE)
+
+
+def test_an_answer_with_another_conf_than_was_sent_is_no_start(handed: HandedBooks) -> None:
+    plan = handed.plan()
+    answer = {"dag_run_id": str(plan.items[0].action_id), "conf": {}, "state": "queued"}
+    handed.airflow.begin = lambda _: (200, answer)
+    with pytest.raises(AirflowUnreachable, match="with another conf than was sent"):
+        handed.start(plan)
+    assert handed.state(plan) is ActionState.EXECUTING
+
+
+@pytest.mark.parametrize("is_paused", [False, True])
+def test_a_run_that_is_gone_after_a_lost_answer_waits_for_a_person_and_is_not_started_again(
+    handed: HandedBooks, is_paused: bool
+) -> None:
+    plan = handed.plan()
+    handed.airflow.begin = partial(handed.airflow.start_and_say, answer=(504, {}))
+    with pytest.raises(AirflowUnreachable):
+        handed.start(plan)
+    handed.airflow.begin = None
+    handed.airflow.runs.clear()
+    handed.airflow.is_paused = is_paused
+    for _ in range(2):
+        ((fate, reason),) = handed.start(plan)
+        assert (fate, handed.state(plan)) == ("refused", ActionState.WAITING)
+        assert reason.startswith(LOOK)
+        assert NONE_LEFT in reason
+        assert f"compensation reopen CONTRACT_FILE {plan.items[0].action_id}" in reason
+    handed.play.product.window()
+    assert handed.plan().items == ()
+    with pytest.raises(WriteOffRefused, match="a person has to look"):
+        handed.write_off(plan)
+    assert len(handed.airflow.started) == 1
+
+
+def test_what_a_person_reopened_is_started_once_more_by_the_next_plan(handed: HandedBooks) -> None:
+    plan = handed.plan()
+    handed.airflow.begin = lambda _: (504, {})
+    with pytest.raises(AirflowUnreachable):
+        handed.start(plan)
+    handed.airflow.begin = None
+    handed.start(plan)
+    assert handed.airflow.started == []
+    handed.reopen(plan)
+    handed.play.product.window()
+    assert handed.start(handed.plan()) == [("done", "")]
+    assert len(handed.airflow.started) == 1
+
+
+def test_what_waits_is_done_once_its_run_is_found(handed: HandedBooks) -> None:
+    plan = handed.plan()
+    handed.airflow.begin = partial(handed.airflow.start_and_say, answer=(504, {}))
+    with pytest.raises(AirflowUnreachable):
+        handed.start(plan)
+    hidden, handed.airflow.runs = handed.airflow.runs, {}
+    handed.start(plan)
+    assert handed.state(plan) is ActionState.WAITING
+    handed.airflow.runs = hidden
+    assert handed.start(plan) == [("already_done", "")]
+    assert handed.state(plan) is ActionState.DONE
+
+
+def test_a_run_of_that_id_with_another_conf_waits_for_a_person(handed: HandedBooks) -> None:
+    plan = handed.plan()
+    run_id = str(plan.items[0].action_id)
+    handed.airflow.runs[run_id] = {"dag_run_id": run_id, "conf": {"items": "theirs"}, "state": "success"}
+    ((fate, reason),) = handed.start(plan)
+    assert (fate, handed.state(plan)) == ("refused", ActionState.WAITING)
+    assert reason.startswith(f"{LOOK}Airflow has a run {run_id} of {DAG_ID} with another conf: ")
+    handed.airflow.runs.clear()
+    assert NONE_LEFT in handed.start(plan)[0][1]
+    assert (handed.airflow.started, handed.state(plan)) == ([], ActionState.WAITING)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_start_that_airflow_forbids_is_refused_and_the_next_plan_may_take_it(
+    handed: HandedBooks, status: int
+) -> None:
+    plan = handed.plan()
+    handed.airflow.begin = lambda _: (status, {})
+    with pytest.raises(AirflowRefused):
+        handed.start(plan)
+    assert handed.state(plan) is ActionState.REFUSED
+    handed.airflow.begin = None
+    handed.play.product.window()
+    assert handed.start(handed.plan()) == [("done", "")]
+
+
+def test_a_start_that_airflow_does_not_take_or_that_is_paused_is_refused_and_can_be_written_off(
+    handed: HandedBooks,
+) -> None:
+    plan = handed.plan()
+    handed.airflow.is_paused = True
+    assert handed.start(plan)[0][1].startswith(f"the DAG {DAG_ID} is paused")
+    handed.airflow.is_paused, handed.airflow.begin = False, lambda _: (422, {})
+    assert "answered 422 to a start" in handed.start(plan)[0][1]
+    assert handed.state(plan) is ActionState.REFUSED
+    assert handed.write_off(plan) is ItemState.WRITTEN_OFF
+
+
+def test_a_conflict_whose_run_nobody_finds_or_may_see_is_no_refusal(handed: HandedBooks) -> None:
+    plan = handed.plan()
+    handed.airflow.begin = lambda _: (409, {})
+    assert NONE_LEFT in handed.start(plan)[0][1]
+    assert handed.state(plan) is ActionState.WAITING
+
+
+def test_a_run_that_exists_and_may_not_be_looked_at_after_a_conflict_leaves_its_action_begun(
+    handed: HandedBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = handed.plan()
+
+    def conflict(_: Any) -> Answer:
+        monkeypatch.setattr(handed.airflow, "_answer", lambda request: (403, {}))
+        return 409, {}
+
+    handed.airflow.begin = conflict
+    with pytest.raises(AirflowUnreachable, match="answered 403"):
+        handed.start(plan)
+    assert handed.state(plan) is ActionState.EXECUTING
+
+
+def test_while_a_start_sleeps_between_its_note_and_its_request_its_break_is_free_for_nobody(
+    handed: HandedBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = handed.plan()
+    told: list[str] = []
+
+    def asleep(engine: Any, action_id: UUID, *, executor: str) -> bool:
+        noted = plan_functions.note_starting(engine, action_id, executor=executor)
+        told.append(handed.start(plan)[0][1])
+        with pytest.raises(WriteOffRefused, match="a person has to look"):
+            handed.write_off(plan)
+        return noted
+
+    monkeypatch.setattr(trigger_dags, "note_starting", asleep)
+    assert handed.start(plan) == [("done", "")]
+    assert [NONE_LEFT in reason for reason in told] == [True]
+    assert (len(handed.airflow.started), handed.state(plan)) == (1, ActionState.DONE)
+
+
+# A run that was started has repaired nothing yet.
+
+
+@pytest.mark.parametrize("state", ["success", "failed"])
+def test_what_a_dag_has_is_written_off_once_its_run_was_seen_ended_and_a_cut_has_looked_since(
+    handed: HandedBooks, state: str
+) -> None:
+    plan = handed.plan()
+    run_id = str(plan.items[0].action_id)
+    handed.start(plan)
+    handed.look(plan)
+    handed.play.product.window()
+    with pytest.raises(WriteOffRefused, match=f"nobody has seen its run {run_id} ended; .* execute CONTRACT_FILE"):
+        handed.write_off(plan)
+    handed.airflow.runs[run_id]["state"] = "running"
+    handed.look(plan)
+    handed.play.product.window()
+    with pytest.raises(WriteOffRefused, match="nobody has seen"):
+        handed.write_off(plan)
+    handed.airflow.runs[run_id]["state"] = state
+    handed.world.clock.now += timedelta(seconds=1)
+    handed.look(plan)
+    with pytest.raises(WriteOffRefused, match="no cut has been made since"):
+        handed.write_off(plan)
+    handed.play.product.window()
+    assert handed.write_off(plan) is ItemState.WRITTEN_OFF
+    assert handed.start(plan) == [("already_done", "")]
+    assert len(handed.airflow.started) == 1
+
+
+def test_a_run_that_is_gone_or_not_ours_was_not_seen_ended(handed: HandedBooks) -> None:
+    plan = handed.plan()
+    run_id = str(plan.items[0].action_id)
+    handed.start(plan)
+    handed.airflow.runs[run_id] |= {"state": "success", "conf": {"items": "theirs"}}
+    handed.look(plan)
+    handed.airflow.runs.clear()
+    handed.look(plan)
+    handed.play.product.window()
+    with pytest.raises(WriteOffRefused, match=f"compensation reopen CONTRACT_FILE {run_id}"):
+        handed.write_off(plan)
+    handed.reopen(plan)
+    assert handed.write_off(plan) is ItemState.WRITTEN_OFF
+
+
+def test_a_look_from_before_an_action_was_done_again_says_nothing_of_its_run_now(handed: HandedBooks) -> None:
+    plan = handed.plan()
+    handed.start(plan)
+    handed.airflow.runs[str(plan.items[0].action_id)]["state"] = "failed"
+    handed.look(plan)
+    handed.airflow.runs.clear()
+    handed.reopen(plan)
+    handed.play.product.window()
+    assert handed.start(plan) == [("done", "")]
+    handed.play.product.window()
+    with pytest.raises(WriteOffRefused, match="nobody has seen its run"):
+        handed.write_off(plan)
