@@ -10,12 +10,9 @@ import os
 import re
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
-from urllib.error import HTTPError, URLError
-from urllib.parse import urlencode
-from urllib.request import Request, urlopen
 
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
@@ -88,22 +85,34 @@ def extensions_of(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def ask_endpoint(settings: Mapping[str, str]) -> Asked:
-    """Ask the token endpoint of a connection for one token. Raises TokenNotGiven, ConnectionNotGiven."""
+    """Ask the token endpoint of a connection for one token. Raises TokenNotGiven, ConnectionNotGiven.
+
+    No redirect is followed: the secret goes to the address that the connection names, and nowhere else.
+    """
+    import httpx  # which a client without tokens needs not
+
     url = settings["sasl.oauthbearer.token.endpoint.url"]
     client, secret = settings["sasl.oauthbearer.client.id"], settings["sasl.oauthbearer.client.secret"]
     form = {"grant_type": "client_credentials"}
     if scope := settings.get("sasl.oauthbearer.scope"):
         form["scope"] = scope
     account = base64.b64encode(f"{client}:{secret}".encode()).decode()
-    headers = {"Authorization": f"Basic {account}", "Accept": "application/json"}
-    request = Request(url, data=urlencode(form).encode(), headers=headers, method="POST")
+    headers = {"Authorization": f"Basic {account}", "Accept": "application/json", "Accept-Encoding": "identity"}
     try:
-        with urlopen(request, timeout=_SECONDS_TO_ASK, context=_context(settings)) as answer:
-            said = answer.read(_ANSWER_BYTES_MAX)
-    except HTTPError as error:
-        raise TokenNotGiven(_refusal(url, client, error)) from None
-    except (URLError, OSError) as error:
-        raise TokenNotGiven(_silence(url, getattr(error, "reason", error))) from None
+        with (
+            httpx.Client(verify=_context(settings), timeout=_SECONDS_TO_ASK, follow_redirects=False) as asking,
+            asking.stream("POST", url, data=form, headers=headers) as answer,
+        ):
+            status, said = answer.status_code, _beginning(answer.iter_raw())
+    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
+        raise TokenNotGiven(_silence(url, _of_system(error))) from None
+    if 300 <= status < 400:
+        raise TokenNotGiven(
+            f"the token endpoint {url} redirects ({status}), and the secret goes to no other address than the "
+            "connection's; set sasl.oauthbearer.token.endpoint.url to the address that it redirects to"
+        )
+    if not 200 <= status < 300:
+        raise TokenNotGiven(_refusal(url, client, status, said))
     return _token_in(said, url)
 
 
@@ -113,11 +122,31 @@ def _context(settings: Mapping[str, str]) -> ssl.SSLContext:
     return context
 
 
-def _refusal(url: str, client: str, error: HTTPError) -> str:
+def _beginning(chunks: Iterator[bytes]) -> bytes:
+    """Return the answer up to its bound. Raises TimeoutError for one that dribbles."""
+    said, deadline = b"", time.monotonic() + _SECONDS_TO_ASK
+    for chunk in chunks:
+        said += chunk
+        if len(said) >= _ANSWER_BYTES_MAX:
+            break
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"no whole answer within {_SECONDS_TO_ASK:.0f} s")
+    return said[:_ANSWER_BYTES_MAX]
+
+
+def _of_system(error: BaseException) -> BaseException:
+    """Return the system's own error behind that of httpx, which hides where it came from; else that of httpx."""
+    behind: BaseException | None = error
+    while behind is not None and not isinstance(behind, OSError):
+        behind = behind.__cause__ or behind.__context__
+    return behind or error
+
+
+def _refusal(url: str, client: str, status: int, answer: bytes) -> str:
     """What the endpoint says no with; its `error` is a code of RFC 6749, all else may be a page."""
-    code = _object(error.read(_ANSWER_BYTES_MAX)).get("error")
-    said = f"{error.code} {code}" if isinstance(code, str) and re.fullmatch(r"[\w.-]{1,64}", code) else str(error.code)
-    if error.code >= 500:
+    code = _object(answer).get("error")
+    said = f"{status} {code}" if isinstance(code, str) and re.fullmatch(r"[\w.-]{1,64}", code) else str(status)
+    if status >= 500:
         return f"the token endpoint {url} is out of order ({said}); have it looked at"
     return (
         f"the token endpoint {url} refuses client {client} ({said}); correct sasl.oauthbearer.client.id, "
@@ -125,7 +154,7 @@ def _refusal(url: str, client: str, error: HTTPError) -> str:
     )
 
 
-def _silence(url: str, reason: Any) -> str:
+def _silence(url: str, reason: BaseException) -> str:
     if isinstance(reason, ssl.SSLCertVerificationError):
         return (
             f"the token endpoint {url} is not proven ({reason.verify_message}); let https.ca.location name the CA that "

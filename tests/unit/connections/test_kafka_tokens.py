@@ -1,13 +1,16 @@
 """What an identity provider answers: a token, or a reason that is told in a sentence without the secret."""
 
 import base64
+import itertools
 import json
 import os
 import re
+import ssl
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -16,6 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from lab.doors.certificates import make_certificates
 from tallystick.connections import kafka_tokens
 from tallystick.connections.connections import ConnectionNotGiven, KafkaSettings
 from tallystick.connections.kafka_tokens import TokenNotGiven, ask_endpoint
@@ -29,6 +33,7 @@ class Endpoint:
 
     code: int = 200
     body: str = json.dumps({"access_token": "a.b.c", "expires_in": 300})
+    location: str = ""
     seen: list[tuple[str, str]] = field(default_factory=list)
     port: int = 0
 
@@ -43,13 +48,29 @@ class Endpoint:
 
 @pytest.fixture
 def endpoint() -> Iterator[Endpoint]:
+    with answering() as told:
+        yield told
+
+
+@contextmanager
+def answering(context: ssl.SSLContext | None = None) -> Iterator[Endpoint]:
+    """Run one on a free port, behind TLS where there is a context."""
     told = Endpoint()
 
     class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            """A client that follows a 302 asks so."""
+            told.seen.append((self.headers["Authorization"], self.path))
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(told.body.encode())
+
         def do_POST(self) -> None:
             form = self.rfile.read(int(self.headers["Content-Length"])).decode()
             told.seen.append((self.headers["Authorization"], form))
             self.send_response(told.code)
+            if told.location:
+                self.send_header("Location", told.location)
             self.end_headers()
             self.wfile.write(told.body.encode())
 
@@ -58,6 +79,8 @@ def endpoint() -> Iterator[Endpoint]:
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
     told.port = server.server_port
+    if context is not None:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
@@ -104,6 +127,42 @@ def test_an_endpoint_that_gives_no_token_is_told_by_its_answer(
 ) -> None:
     endpoint.code, endpoint.body = code, body
     assert says in refusal(endpoint.settings)
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+def test_the_secret_goes_to_no_other_address_where_an_endpoint_redirects(endpoint: Endpoint, code: int) -> None:
+    with answering() as elsewhere:
+        endpoint.code, endpoint.location = code, f"http://localhost:{elsewhere.port}/other"
+        said = refusal(endpoint.settings)
+        assert elsewhere.seen == []
+    assert f"/token redirects ({code})" in said
+    assert "set sasl.oauthbearer.token.endpoint.url to the address that it redirects to" in said
+
+
+def test_an_endless_answer_is_read_up_to_its_bound_and_no_longer_than_its_time(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_tokens, "_ANSWER_BYTES_MAX", 1 << 10)
+    endpoint.body = " " * (1 << 10) + endpoint.body
+    assert "answers without an access_token" in refusal(endpoint.settings)
+    monkeypatch.setattr(kafka_tokens, "_ANSWER_BYTES_MAX", 1 << 20)
+    assert ask_endpoint(endpoint.settings)[0] == "a.b.c"
+    clock = itertools.count(0, 11)
+    monkeypatch.setattr(kafka_tokens, "time", SimpleNamespace(time=time.time, monotonic=lambda: next(clock)))
+    assert "/token does not answer (no whole answer within 10 s); correct" in refusal(endpoint.settings)
+
+
+def test_an_endpoint_whose_certificate_no_ca_here_has_signed_is_not_proven(tmp_path: Path) -> None:
+    ours = make_certificates(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(ours.server)
+    with answering(context) as endpoint:
+        settings = endpoint.settings | {
+            "sasl.oauthbearer.token.endpoint.url": f"https://127.0.0.1:{endpoint.port}/token",
+            "https.ca.location": str(ours.ca),
+        }
+        assert ask_endpoint(settings)[0] == "a.b.c"
+        assert "/token is not proven (" in refusal(settings | {"https.ca.location": str(ours.other_ca)})
 
 
 def test_an_endpoint_that_is_down_is_named(endpoint: Endpoint) -> None:
