@@ -6,6 +6,7 @@ answer at all. Every other one is a refusal. Redirects are not followed: a secre
 
 import asyncio
 import logging
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -76,15 +77,40 @@ async def _post(
 _THEY_NAME_ADDRESSES = ("apprise", "httpcore", "httpx", "urllib3")
 
 
+class _Silence:
+    """Counts the blocks of all threads: the first one notes the loggers' levels, and the last one gives them back."""
+
+    def __init__(self) -> None:
+        self._lock, self._blocks = threading.Lock(), 0
+        self._levels: dict[logging.Logger, int] = {}
+
+    def begin(self) -> None:
+        with self._lock:
+            if not self._blocks:
+                self._levels = {log: log.level for log in map(logging.getLogger, _THEY_NAME_ADDRESSES)}
+                for log in self._levels:
+                    log.setLevel(logging.CRITICAL + 1)
+            self._blocks += 1
+
+    def end(self) -> None:
+        with self._lock:
+            self._blocks -= 1
+            if not self._blocks:
+                for log, level in self._levels.items():
+                    log.setLevel(level)
+
+
+_SILENCE = _Silence()
+
+
 @contextmanager
 def silent_logs() -> Iterator[None]:
-    """Silence these loggers for the length of a block; loggers below them have no level of their own."""
-    logs = [logging.getLogger(name) for name in _THEY_NAME_ADDRESSES]
-    before = [log.level for log in logs]
-    for log in logs:
-        log.setLevel(logging.CRITICAL + 1)
+    """Silence these loggers for the length of a block; loggers below them have no level of their own.
+
+    Blocks of several threads may overlap: silence ends with the last one.
+    """
+    _SILENCE.begin()
     try:
         yield
     finally:
-        for log, level in zip(logs, before, strict=True):
-            log.setLevel(level)
+        _SILENCE.end()

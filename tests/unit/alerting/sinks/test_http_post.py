@@ -1,14 +1,18 @@
 """What an answer means: taken, to be tried again, or refused; and how long is waited."""
 
+import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import httpx
 import pytest
 
 from tallystick.alerting.alert_json import SinkFailed, SinkRefused
-from tallystick.alerting.sinks.http_post import retry_after_seconds
+from tallystick.alerting.sinks.http_post import retry_after_seconds, silent_logs
 from tallystick.alerting.sinks.webhook import WebhookSink
 from tests.alert_receiver import Receiver
-from tests.unit.alerting.sinks.receivers import ALERT, NOON, SECRET, alertmanager, pagerduty, slack, webhook
+from tests.unit.alerting.sinks.receivers import ALERT, NOON, PATIENT, SECRET, alertmanager, pagerduty, slack, webhook
 
 BY_HTTP = pytest.mark.parametrize("make", [webhook, pagerduty, slack, alertmanager])
 
@@ -83,3 +87,35 @@ def test_a_receiver_that_asks_for_time_is_heard(receiver: Receiver, make: Any) -
     with pytest.raises(SinkFailed) as raised:
         make(receiver).deliver(ALERT)
     assert raised.value.retry_after_seconds == 120
+
+
+def test_two_posts_at_once_log_no_address_and_leave_the_loggers_as_they_were(
+    receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The first one ends while the second is on its way; then the second logs what it has posted."""
+    log = logging.getLogger("httpx")
+    caplog.set_level(logging.INFO, logger="httpx")
+    first_began, second_began, first_ended = threading.Event(), threading.Event(), threading.Event()
+
+    def first() -> None:
+        with silent_logs():
+            first_began.set()
+            assert second_began.wait(PATIENT)
+
+    def second() -> None:
+        assert first_began.wait(PATIENT)
+        with silent_logs():
+            second_began.set()
+            assert first_ended.wait(PATIENT)
+            webhook(receiver).deliver(ALERT)
+
+    with ThreadPoolExecutor(2) as beside:
+        one = beside.submit(first)
+        one.add_done_callback(lambda _: first_ended.set())
+        other = beside.submit(second)
+        one.result(), other.result()
+    assert receiver.asked == 1
+    assert log.level == logging.INFO
+    assert caplog.messages == []
+    httpx.post(receiver.base, json={})
+    assert [f"POST {receiver.base}" in said for said in caplog.messages] == [True], "and outside of a block it speaks"
