@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from kafka.admin import KafkaAdminClient
-from kafka.errors import KafkaError, for_code
+from kafka.errors import KafkaError, LeaderNotAvailableError, RetriableError, UnknownBrokerIdError, for_code
 from kafka.protocol.consumer import FetchRequest
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from tallystick.connections.connections import KafkaSettings
 from tallystick.model.errors import TallystickError
@@ -22,6 +23,10 @@ TOGETHER_BYTES = 1 << 20
 _FETCH_VERSIONS = {"min_version": 4, "max_version": 11}
 """11 is the last version before flexible fields; Kafka 4 still speaks 4 and up (KIP-896)."""
 _OFFSET_OUT_OF_RANGE = 1
+_NO_LEADER = -1
+
+_ELECTION_SECONDS = 5
+"""A leader may move while it is asked; by then the next one is known."""
 
 
 class BrokerUnreachable(TallystickError, ConnectionError):
@@ -87,35 +92,82 @@ def open_admin(kafka: KafkaSettings) -> Iterator[KafkaAdminClient]:
         admin.close()
 
 
+def until_led() -> Retrying:
+    """Return what asks again for as long as an election takes, where a leader may have moved or its broker is gone."""
+    return Retrying(
+        stop=stop_after_delay(_ELECTION_SECONDS),
+        wait=wait_fixed(0.2),
+        retry=retry_if_exception(_may_have_moved),
+        reraise=True,
+    )
+
+
+def _may_have_moved(error: BaseException) -> bool:
+    """Return whether another broker may answer; a refusal of ours, such as TokenNotGiven, none of them cures."""
+    if isinstance(error, OSError):
+        return not isinstance(error, TallystickError)
+    return isinstance(error, RetriableError | UnknownBrokerIdError)
+
+
 def fetcher(admin: KafkaAdminClient, *, fetch_bytes: int = FETCH_BYTES) -> Fetch:
     """Return a function that fetches from each partition's leader. Raises OffsetNotInLog, kafka.errors.KafkaError."""
     return fetchers(admin, fetch_bytes=fetch_bytes)[0]
 
 
 def fetchers(admin: KafkaAdminClient, *, fetch_bytes: int = FETCH_BYTES) -> tuple[Fetch, FetchTogether]:
-    """Return the same, and one that asks a leader for several of its partitions at once."""
+    """Return the same, and one that asks a leader for several of its partitions at once.
+
+    Where a leader moves, both ask the next one, and give up when an election takes too long.
+    """
     leaders: dict[TopicPartition, int] = {}
 
-    def leader_of(topic_partition: TopicPartition) -> int:
+    def known_leader(topic_partition: TopicPartition) -> int:
+        """Return the broker's id, or _NO_LEADER."""
         if topic_partition not in leaders:
             leaders.update(_read_leaders(admin, topic_partition.topic))
-        return leaders[topic_partition]
+        return leaders.setdefault(topic_partition, _NO_LEADER)
+
+    def leader_of(topic_partition: TopicPartition) -> int:
+        leader = known_leader(topic_partition)
+        if leader == _NO_LEADER:
+            raise LeaderNotAvailableError(f"{topic_partition} has no leader")
+        return leader
+
+    @contextmanager
+    def forgetting(group: Sequence[Asked]) -> Iterator[None]:
+        """Where the leaders of these may have moved, they are read anew, and where the brokers are."""
+        try:
+            yield
+        except (KafkaError, OSError) as error:
+            if _may_have_moved(error):
+                for one in group:
+                    leaders.pop(one.topic_partition, None)
+                admin._manager.cluster.request_update()
+            raise
+
+    def ask(asked: Asked) -> Any:
+        with forgetting([asked]):
+            ((_, answer),) = _send(admin, leader_of(asked.topic_partition), [asked], fetch_bytes)
+            if answer.error_code and answer.error_code != _OFFSET_OUT_OF_RANGE:
+                raise for_code(answer.error_code)(f"fetch of {asked.topic_partition} at {asked.kafka_offset}")
+            return answer
+
+    def ask_together(group: Sequence[Asked]) -> list[tuple[Asked, Any]]:
+        with forgetting(group):
+            node = leader_of(group[0].topic_partition)
+            there = [asked for asked in group if known_leader(asked.topic_partition) == node]
+            return _send(admin, node, there, min(fetch_bytes, TOGETHER_BYTES))
 
     def fetch(topic_partition: TopicPartition, offset: int, read_committed: bool) -> FetchedLog:
-        asked = Asked(topic_partition, offset, read_committed)
-        ((_, answer),) = _send(admin, leader_of(topic_partition), [asked], fetch_bytes)
-        if answer.error_code == _OFFSET_OUT_OF_RANGE:
+        answer = until_led()(ask, Asked(topic_partition, offset, read_committed))
+        if answer.error_code:
             raise OffsetNotInLog(
                 f"{topic_partition}: offset {offset} is not in the log (log start {answer.log_start_offset})"
             )
-        if answer.error_code:
-            raise for_code(answer.error_code)(f"fetch of {topic_partition} at {offset}")
         return _fetched(answer)
 
     def together(group: Sequence[Asked]) -> dict[Asked, FetchedLog]:
-        node = leader_of(group[0].topic_partition)
-        there = [asked for asked in group if leader_of(asked.topic_partition) == node]
-        answers = _send(admin, node, there, min(fetch_bytes, TOGETHER_BYTES))
+        answers = until_led()(ask_together, group)
         return {asked: _fetched(answer) for asked, answer in answers if answer.records and not answer.error_code}
 
     return fetch, together

@@ -13,18 +13,15 @@ from kafka import TopicPartition as ClientTopicPartition
 from kafka.admin import KafkaAdminClient
 from kafka.errors import (
     ClusterAuthorizationFailedError,
-    InvalidMetadataError,
     InvalidRequestError,
     KafkaError,
     LeaderNotAvailableError,
-    RetriableError,
     UnsupportedVersionError,
     for_code,
 )
 from kafka.protocol.consumer.offsets import IsolationLevel, ListOffsetsRequest, OffsetSpec
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from tallystick.kafka_log.fetch import BrokerUnreachable
+from tallystick.kafka_log.fetch import BrokerUnreachable, until_led
 from tallystick.model.cut import PartitionSnapshot
 from tallystick.model.errors import TallystickError
 from tallystick.model.offsets import TopicPartition
@@ -115,10 +112,6 @@ _VERSIONS = {"min_version": 4, "max_version": 9}
 """4 is the first that names the leader's epoch, so that nobody but the leader answers. Source: KIP-320."""
 
 
-_ELECTION_SECONDS = 5
-"""A leader may move while it is asked; by then the next one is known."""
-
-
 _REFUSED = (InvalidRequestError, UnsupportedVersionError, ClusterAuthorizationFailedError)
 
 
@@ -127,14 +120,8 @@ def read_log_ends(admin: KafkaAdminClient, topics: Sequence[str]) -> dict[TopicP
 
     Raises kafka.errors.KafkaError.
     """
-    until_led = Retrying(
-        stop=stop_after_delay(_ELECTION_SECONDS),
-        wait=wait_fixed(0.2),
-        retry=retry_if_exception_type((InvalidMetadataError, RetriableError)),
-        reraise=True,
-    )
     try:
-        return until_led(_ask_leaders, admin, topics)
+        return until_led()(_ask_leaders, admin, topics)
     except _REFUSED:
         return {}
 
