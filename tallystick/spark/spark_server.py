@@ -4,6 +4,7 @@ It listens on a loopback port and asks each client for a token. Where it listens
 only its owner reads; neither is in an argv.
 """
 
+import fcntl
 import json
 import secrets
 import signal
@@ -11,8 +12,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
-from contextlib import closing, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -39,7 +40,7 @@ class SparkServerNotStarted(TallystickError):
 
 
 class SparkServerRuns(TallystickError):
-    """There is one already."""
+    """There is one already, or somebody is starting one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,13 +79,34 @@ def start_server(folder: Path, *, environment: Mapping[str, str]) -> SparkServer
 
     Raises SparkServerRuns, SparkServerNotStarted, SparkNotReady, FolderRefused.
     """
-    if found := running_server(folder):
-        raise SparkServerRuns(
-            f"{found.remote}: runs already, as process {found.pid}; stop it with: tallystick spark stop"
-        )
+    private_folder(_state(folder).parent, below=folder)
+    with _alone(folder):
+        if found := running_server(folder):
+            raise SparkServerRuns(
+                f"{found.remote}: runs already, as process {found.pid}; stop it with: tallystick spark stop"
+            )
+        return _start(folder, environment)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let one process start a server for these artifacts; the system ends its lock with it. Raises SparkServerRuns."""
+    lock = private_file(_state(folder).with_name("start.lock"))
+    with lock.open("wb") as held:
+        with system_refusals(lock):
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise SparkServerRuns(
+                    f"{folder}: another process is starting a Spark server for these artifacts; once it has, runs read "
+                    "with that one: see tallystick spark status"
+                ) from None
+        yield
+
+
+def _start(folder: Path, environment: Mapping[str, str]) -> SparkServer:
     port, token, log = _free_port(), secrets.token_urlsafe(32), log_of(folder)
     argv = _argv(port, environment)
-    private_folder(_state(folder).parent, below=folder)
     with private_file(log).open("wb") as output:
         process = subprocess.Popen(
             argv,
@@ -96,18 +118,20 @@ def start_server(folder: Path, *, environment: Mapping[str, str]) -> SparkServer
         )
     try:
         _wait_until_answers(process, port, log)
+        server = SparkServer(
+            pid=process.pid,
+            created=psutil.Process(process.pid).create_time(),
+            port=port,
+            python=sys.executable,
+            token=token,
+        )
+        state = private_file(_state(folder))
+        with system_refusals(state):
+            state.write_text(json.dumps(asdict(server)), encoding="utf-8")
     except BaseException:
         with suppress(psutil.NoSuchProcess):  # it has ended by itself
             _end(psutil.Process(process.pid))
         raise
-    server = SparkServer(
-        pid=process.pid,
-        created=psutil.Process(process.pid).create_time(),
-        port=port,
-        python=sys.executable,
-        token=token,
-    )
-    private_file(_state(folder)).write_text(json.dumps(asdict(server)), encoding="utf-8")
     return server
 
 

@@ -15,6 +15,7 @@ from tallystick.spark.spark_job import submit_argv
 from tallystick.spark.spark_server import (
     SparkServer,
     SparkServerNotStarted,
+    SparkServerRuns,
     log_of,
     running_server,
     start_server,
@@ -117,6 +118,50 @@ def test_a_server_that_never_answers_is_told_too_and_ended(
     with pytest.raises(SparkServerNotStarted, match="does not answer after 0 s"):
         start_server(tmp_path, environment=settings)
     assert psutil.Process().children(recursive=True) == before
+
+
+def test_a_server_that_nobody_could_find_again_is_ended(
+    tmp_path: Path, settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file cannot be written once it answers."""
+    before = psutil.Process().children(recursive=True)
+    put_spark_submit(tmp_path, "exec sleep 60")
+
+    def answers(port: int) -> bool:
+        (tmp_path / "spark" / "server.json").mkdir()
+        return True
+
+    monkeypatch.setattr(spark_server, "_answers", answers)
+    with pytest.raises(FolderRefused, match=r"server\.json: Is a directory; expected a folder"):
+        start_server(tmp_path, environment=settings)
+    assert psutil.Process().children(recursive=True) == before
+
+
+def test_of_two_that_are_started_at_once_the_second_is_refused(
+    tmp_path: Path, settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_spark_submit(tmp_path, "exec sleep 60")
+    refused: list[str] = []
+
+    def answers(port: int) -> bool:
+        """Start the second one while the first does not answer yet."""
+        monkeypatch.setattr(spark_server, "_answers", lambda port: True)
+        with pytest.raises(SparkServerRuns) as told:
+            start_server(tmp_path, environment=settings)
+        refused.append(str(told.value))
+        return True
+
+    monkeypatch.setattr(spark_server, "_answers", answers)
+    started = start_server(tmp_path, environment=settings)
+    assert refused == [
+        f"{tmp_path}: another process is starting a Spark server for these artifacts; once it has, runs read with that "
+        "one: see tallystick spark status"
+    ]
+    with pytest.raises(SparkServerRuns, match=f"runs already, as process {started.pid}; stop it with"):
+        start_server(tmp_path, environment=settings)
+    assert stop_server(tmp_path) == started
+    again = start_server(tmp_path, environment=settings)
+    assert stop_server(tmp_path) == again, "and once it has ended, another one may be started"
 
 
 def test_no_server_runs_for_a_folder_that_is_a_file_and_none_is_started(
