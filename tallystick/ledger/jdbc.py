@@ -161,7 +161,13 @@ def open_jdbc_ledger(
 @contextmanager
 def open_jdbc_connection(settings: JdbcSettings) -> Iterator[Connection]:
     """Open a session that refuses writes where we know how to ask for that. Raises LedgerUnreachable."""
-    engine = create_engine(settings.url, poolclass=NullPool, isolation_level="AUTOCOMMIT", hide_parameters=True)
+    engine = create_engine(
+        settings.url,
+        poolclass=NullPool,
+        isolation_level="AUTOCOMMIT",
+        hide_parameters=True,
+        connect_args=settings.time_limit,
+    )
     try:
         with engine.connect() as connection:
             for statement in _BEGINS_WITH.get(connection.dialect.name, ()):

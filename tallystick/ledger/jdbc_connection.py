@@ -23,6 +23,15 @@ class JdbcSettings:
     """Further options for Spark, so that it asks of the server what Python asks, and only reads."""
 
     @property
+    def time_limit(self) -> dict[str, int]:
+        """Return the keyword by which the Python driver gives up on a server that does not answer, and its seconds.
+
+        Empty, where the address has one of its own, or the driver none that is known.
+        """
+        name = _TIME_LIMITS.get(self.url.get_driver_name())
+        return {name: _CONNECT_SECONDS} if name and name not in self.url.query else {}
+
+    @property
     def for_spark(self) -> dict[str, str]:
         """Options of Spark's JDBC source; set on the reader, so that no secret reaches argv."""
         account = {"user": self.url.username, "password": self.url.password}
@@ -78,6 +87,14 @@ _DRIVERS = {
     "sqlite": "org.sqlite.JDBC",
 }
 """The driver's class, by SQLAlchemy's name of the database."""
+
+_CONNECT_SECONDS = 10
+_TIME_LIMITS = {
+    **dict.fromkeys(("psycopg", "psycopg2", "pymysql", "mysqldb", "mariadbconnector"), "connect_timeout"),
+    "mysqlconnector": "connection_timeout",
+    "pyodbc": "timeout",
+}
+"""The keyword for the seconds that a connection may take to be made, by SQLAlchemy's name of the driver."""
 
 _READ_ONLY = {
     "postgresql": JDBC_READ_ONLY,

@@ -1,9 +1,15 @@
 """The JDBC side of a database follows from its address, or is given beside it."""
 
+from typing import Any
+
+import psycopg
+import pymysql
 import pytest
 
 from tallystick.connections.connections import ConnectionNotGiven
+from tallystick.ledger.jdbc import open_jdbc_connection
 from tallystick.ledger.jdbc_connection import jdbc_settings
+from tallystick.ledger.protocol import LedgerUnreachable
 
 
 def test_the_jdbc_side_of_a_known_database_follows_from_its_address() -> None:
@@ -95,3 +101,41 @@ def test_tls_that_only_the_python_side_asks_for_is_refused_for_mariadb_too() -> 
         jdbc_settings(url)
     given = '{"url": "%s", "jdbc_url": "jdbc:mysql://db/b?permitMysqlScheme&sslMode=verify-full"}'
     assert "&sslMode=verify-full&" in jdbc_settings(given % url).jdbc_url
+
+
+@pytest.mark.parametrize(
+    ("address", "driver", "seconds"),
+    [
+        ("postgresql://reader@db/billing", psycopg, 10),
+        ("postgresql://reader@db/billing?connect_timeout=30", psycopg, "30"),
+        ("mariadb://reader@db/billing", pymysql, 10),
+        ("mysql://reader@db/billing?connect_timeout=30", pymysql, 30),
+    ],
+)
+def test_a_server_that_does_not_answer_is_given_up_after_ten_seconds_or_the_addresss_own(
+    monkeypatch: pytest.MonkeyPatch, address: str, driver: Any, seconds: int | str
+) -> None:
+    asked: list[object] = []
+
+    def connect(*_: object, **given: object) -> None:
+        asked.append(given.get("connect_timeout"))
+        raise driver.OperationalError("timeout")
+
+    monkeypatch.setattr(driver, "connect", connect)
+    with pytest.raises(LedgerUnreachable, match="nothing answers there"), open_jdbc_connection(jdbc_settings(address)):
+        pass
+    assert asked == [seconds]
+
+
+@pytest.mark.parametrize(
+    ("address", "limit"),
+    [
+        ("mssql+pyodbc://reader@db/billing", {"timeout": 10}),
+        ("mysql+mysqlconnector://reader@db/billing", {"connection_timeout": 10}),
+        ("oracle+oracledb://reader@db/billing", {}),
+        ("sqlite:////var/ledger.db", {}),
+    ],
+)
+def test_a_drivers_time_limit_has_the_name_that_it_knows(address: str, limit: dict[str, int]) -> None:
+    given = f'{{"url": "{address}", "jdbc_url": "jdbc:mysql://db/billing", "driver": "Driver"}}'
+    assert jdbc_settings(given).time_limit == limit
