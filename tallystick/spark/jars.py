@@ -29,6 +29,8 @@ _IVY_SETTINGS = """\
   <resolvers><ibiblio name="wanted" m2compatible="true" usepoms="false" useMavenMetadata="false"{root}/></resolvers>
 </ivysettings>
 """
+_IVY_SECONDS_MAX = 900
+"""For all jars of a lock by a slow line; by itself Ivy waits for ever for a repository that says nothing."""
 _KAFKA_SOURCE = "spark-sql-kafka-0-10_"
 
 Coordinates = tuple[str, str, str]
@@ -89,7 +91,7 @@ def fetch_jars(folder: Path, jars: Sequence[LockedJar], *, repository: str = "")
             folder.mkdir(parents=True, exist_ok=True)
         with system_refusals(folder), tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as work:
             wanted = [WantedJar("jars", jar.coordinates, with_dependencies=False) for jar in missing]
-            run_ivy(Path(work), wanted, settings=_settings(repository))
+            run_ivy(Path(work), wanted, settings=_settings(repository), repository=repository)
             came = Path(work) / "jars" / "jars"
             _refuse_mismatches(missing, came)
             for jar in missing:
@@ -137,15 +139,15 @@ def _settings(repository: str) -> str:
     return _IVY_SETTINGS.format(root=f" root={quoteattr(repository.rstrip('/') + '/')}")
 
 
-def run_ivy(work: Path, wanted: Sequence[WantedJar], *, settings: str = "") -> str:
+def run_ivy(work: Path, wanted: Sequence[WantedJar], *, settings: str = "", repository: str = "") -> str:
     """Let Ivy put the jars into WORK/jars/<configuration>/; return what it printed. Raises JarsRefused.
 
-    settings: the text of an ivysettings.xml; "" for Ivy's own, which read poms.
+    settings: the text of an ivysettings.xml; "" for Ivy's own, which read poms. repository: which one they name.
     """
-    return run_ivy_module(work, ivy_module(wanted), settings=settings)
+    return run_ivy_module(work, ivy_module(wanted), settings=settings, repository=repository)
 
 
-def run_ivy_module(work: Path, module: str, *, settings: str = "") -> str:
+def run_ivy_module(work: Path, module: str, *, settings: str = "", repository: str = "") -> str:
     """Let Ivy fetch what a module file asks for, whatever its artifacts are. Raises JarsRefused."""
     java = _find_java()
     (work / "ivy.xml").write_text(module)
@@ -154,7 +156,21 @@ def run_ivy_module(work: Path, module: str, *, settings: str = "") -> str:
         (work / "ivysettings.xml").write_text(settings)
         command += ["-settings", "ivysettings.xml"]
     command += ["-retrieve", "jars/[conf]/[artifact]-[revision].[ext]"]
-    done = subprocess.run(command, cwd=work, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    try:
+        done = subprocess.run(
+            command,
+            cwd=work,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=_IVY_SECONDS_MAX,
+        )
+    except subprocess.TimeoutExpired:
+        raise JarsRefused(
+            f"jars: Ivy was stopped after {_IVY_SECONDS_MAX:g} s, still asking {repository or 'its own repository'}; "
+            "let this host through to it, or name another repository that answers"
+        ) from None
     if done.returncode:
         said = (line.strip(" :\t") for line in done.stdout.splitlines())
         reasons = "\n".join(dict.fromkeys(line for line in said if "not found" in line or "ERROR" in line))

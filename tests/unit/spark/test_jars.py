@@ -3,6 +3,7 @@
 import hashlib
 from pathlib import Path
 
+import psutil
 import pytest
 from jars import fetch, read_wanted
 from typer.testing import CliRunner
@@ -50,6 +51,26 @@ def test_a_repository_that_lacks_it_is_told(tmp_path: Path) -> None:
     with pytest.raises(JarsRefused, match=r"Ivy ended with 1; .* does the repository have them") as refused:
         fetch_jars(tmp_path / "jars", [JAR], repository=(tmp_path / "nothing").as_uri())
     assert "org.example#piece;1.0" in str(refused.value)
+
+
+@pytest.mark.parametrize("address", ["https://maven.example/all", ""])
+def test_a_repository_that_does_not_answer_is_given_up_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    """Java is there, and hears nothing."""
+    put(tmp_path / "bin" / "java", b"#!/bin/sh\nexec sleep 60\n")
+    (tmp_path / "bin" / "java").chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr(jars_module, "_IVY_SECONDS_MAX", 0.1)
+    before = psutil.Process().children(recursive=True)
+    with pytest.raises(JarsRefused) as refused:
+        fetch_jars(tmp_path / "jars", [JAR], repository=address)
+    assert str(refused.value) == (
+        f"jars: Ivy was stopped after 0.1 s, still asking {address or 'its own repository'}; let this host through to "
+        "it, or name another repository that answers"
+    )
+    assert psutil.Process().children(recursive=True) == before
+    assert list((tmp_path / "jars").iterdir()) == []
 
 
 @pytest.mark.parametrize(
