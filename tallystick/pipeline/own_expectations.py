@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from tallystick.contract.contract import Contract
 from tallystick.host.private_files import private_file, private_folder
 from tallystick.model.stored_run import ExpectationsOutcome, StoredRun, unevaluated
-from tallystick.spark.spark_job import last_words
+from tallystick.spark.spark_job import end_session, last_words
 from tallystick.store.runs.expectations_store import read_outcome, store_outcome
 
 SECONDS_MAX = 600
@@ -43,26 +43,28 @@ def evaluate_apart(
 ) -> ExpectationsOutcome:
     """Evaluate in a child process, which stores the outcome; give back the one that stands.
 
-    A child that fails, or takes longer than SECONDS_MAX, has evaluated nothing, and that is stored. log: where the
-    child's words go.
+    A child that fails, or takes longer than SECONDS_MAX, has evaluated nothing, and that is stored. It is ended with
+    all that it started, whatever stops us. log: where the child's words go.
     """
     assert contract.expectations is not None  # or nothing would be due
     argv = [sys.executable, "-m", _APP, "--contract", str(contract_file), "--cut", str(run.result.cut_n)]
     private_folder(log.parent)
     with private_file(log).open("w", encoding="utf-8") as words:
+        child = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=words,
+            stderr=subprocess.STDOUT,
+            env=dict(environment),
+            start_new_session=True,
+        )
         try:
-            done = subprocess.run(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=words,
-                stderr=subprocess.STDOUT,
-                env=dict(environment),
-                timeout=SECONDS_MAX,
-                check=False,
-            )
-            how = f"its process ended with exit code {done.returncode}: {last_words(log)}" if done.returncode else ""
+            code = child.wait(SECONDS_MAX)
+            how = f"its process ended with exit code {code}: {last_words(log)}" if code else ""
         except subprocess.TimeoutExpired:
             how = f"its process took longer than {SECONDS_MAX} s"
+        finally:
+            end_session(child)
     stands = read_outcome(engine, contract.name, run.result.cut_n)
     if stands is not None and not how:
         return stands

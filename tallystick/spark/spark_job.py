@@ -169,10 +169,10 @@ def _child(argv: list[str], environment: Mapping[str, str], errors: IO[str]) -> 
     try:
         yield job
     finally:
-        _stop(job)
+        end_session(job)
 
 
-def _stop(job: subprocess.Popen[str]) -> None:
+def end_session(job: subprocess.Popen[Any]) -> None:
     """End the session of a child that still runs: SIGTERM, and SIGKILL for what is left of it."""
     if job.poll() is None:
         _signal_session(job, signal.SIGTERM)
@@ -184,7 +184,7 @@ def _stop(job: subprocess.Popen[str]) -> None:
         job.stdout.close()
 
 
-def _signal_session(job: subprocess.Popen[str], how: signal.Signals) -> None:
+def _signal_session(job: subprocess.Popen[Any], how: signal.Signals) -> None:
     with suppress(ProcessLookupError):
         os.killpg(job.pid, how)
 
