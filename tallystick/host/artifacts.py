@@ -20,11 +20,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkstemp
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from tallystick.host.private_files import FolderRefused, private_file, private_folder, usable_folder
+from tallystick.host.private_files import FolderRefused, private_file, private_folder, system_refusals, usable_folder
 from tallystick.model.errors import TallystickError
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def is_address(text: str) -> bool:
 def whole_file(place: Place, *, below: Place | None = None) -> Iterator[Path]:
     """Give a file of this machine to write; once that is done it is in its place, whole or not at all.
 
-    below: the folder of the artifacts, from which on folders are narrowed. Raises ArtifactsUnreachable.
+    below: the folder of the artifacts, from which on folders are narrowed. Raises ArtifactsUnreachable, FolderRefused.
     """
     if isinstance(place, ObjectPlace):
         with TemporaryDirectory(prefix="tallystick-") as scratch:
@@ -137,9 +137,13 @@ def whole_file(place: Place, *, below: Place | None = None) -> Iterator[Path]:
             send(written, place)
         return
     private_folder(place.parent, below=below if isinstance(below, Path) else None)
-    unfinished = private_file(place.with_name(f"{place.stem}.{os.getpid()}.unfinished"))
+    with system_refusals(place):
+        # Also another thread's, or another machine's on the same disk, has a name of its own.
+        handle, name = mkstemp(prefix=f"{place.stem}.", suffix=".unfinished", dir=place.parent)
+        os.close(handle)
+    unfinished = Path(name)
     try:
-        yield unfinished
+        yield private_file(unfinished)
         unfinished.replace(place)
     finally:
         unfinished.unlink(missing_ok=True)

@@ -121,3 +121,25 @@ def test_a_folder_is_read_where_it_lies(tmp_path: Path) -> None:
     for missing in (tmp_path / "a" / "x.txt", tmp_path):
         with pytest.raises(ArtifactMissing, match="no such file lies there"):
             read_bytes(missing)
+
+
+@pytest.mark.parametrize("name", ["7.parquet", "7.html"])
+def test_files_that_are_written_at_once_are_both_whole(tmp_path: Path, name: str) -> None:
+    """Beside one of the same stem, and one of the same name by another thread: of these the last one stands."""
+    with whole_file(tmp_path / "7.html") as first:
+        first.write_text("the fir")
+        with whole_file(tmp_path / name) as second:
+            second.write_text("the second")
+        assert (tmp_path / name).read_text() == "the second"
+        with first.open("a") as going_on:
+            going_on.write("st")
+    assert (tmp_path / "7.html").read_text() == "the first"
+    assert names_below(tmp_path) == sorted({"7.html", name}), "and no scratch is left"
+
+
+def test_a_file_whose_writer_fails_leaves_what_stood_there(tmp_path: Path) -> None:
+    (tmp_path / "7.html").write_text("of before")
+    with pytest.raises(ZeroDivisionError), whole_file(tmp_path / "7.html") as unfinished:
+        unfinished.write_text("ha")
+        raise ZeroDivisionError
+    assert (names_below(tmp_path), (tmp_path / "7.html").read_text()) == (["7.html"], "of before")
