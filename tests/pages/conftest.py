@@ -97,7 +97,7 @@ def own_store(app: Any, store: Any, store_server: PostgresServer) -> Iterator[An
     from tallystick_airflow.pages import app as pages_app
 
     store.dispose()
-    pages_app.store_at.cache_clear()
+    pages_app.STORES.clear()
     with store_server.connect() as admin:
         admin.autocommit = True
         ended = "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s and pid <> pg_backend_pid()"
@@ -108,7 +108,7 @@ def own_store(app: Any, store: Any, store_server: PostgresServer) -> Iterator[An
         patched.setenv("AIRFLOW_CONN_TALLYSTICK_STORE", airflow_connection(store_server.dsn(STORE_ROLE, "own")))
         yield engine
     pages_app.store().dispose()
-    pages_app.store_at.cache_clear()
+    pages_app.STORES.clear()
     engine.dispose()
     with store_server.connect() as admin:
         admin.autocommit = True

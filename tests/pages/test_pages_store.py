@@ -4,6 +4,8 @@ One file, since all questions are asked of the one store that stored_books fills
 """
 
 import random
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, replace
 from importlib import import_module
 from typing import Any
@@ -23,6 +25,7 @@ from tallystick.model.verdict import Verdict
 from tallystick.store.breaks import item_query_store
 from tallystick.store.breaks.break_life_store import alerts_of_break, repairs_of_break
 from tallystick.store.breaks.item_query_store import ItemOrder, ItemQuestion, list_items, read_breaks
+from tallystick.store.engine import StoreUnreachable
 from tallystick.store.plans.plan_life_store import PlanInShort, find_plan, list_plans
 from tallystick.store.plans.plan_store import ActionState
 from tallystick.store.runs.open_item_store import item_columns
@@ -416,7 +419,7 @@ def test_a_report_is_served_as_it_was_written_and_may_run_nothing(viewer: Any, s
 def test_a_store_that_is_gone_is_told_without_its_password(viewer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from tallystick_airflow.pages import app
 
-    app.store_at.cache_clear()
+    app.STORES.clear()
     connection = '{"conn_type": "postgres", "host": "127.0.0.1", "port": 9, "login": "x", "password": "s3cret"}'
     with monkeypatch.context() as gone:
         gone.setenv("AIRFLOW_CONN_TALLYSTICK_STORE", connection)
@@ -446,3 +449,49 @@ def test_a_runs_page_has_what_its_own_expectations_found_and_another_runs_has_no
     assert '<a href="#expectations">' in page
     assert "A window has at least a hundred events." in page
     assert "#expectations" not in viewer.get(f"{BELOW}/run/{NAME}/{LAST_BROKEN}").text
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_two_who_ask_first_open_one_store_and_a_failure_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    from tallystick_airflow.pages import app
+
+    opened: list[Engine] = []
+    second_came = threading.Event()
+
+    class Waited(Future[Engine]):
+        """It is noticed who waits for it."""
+
+        def result(self, timeout: float | None = None) -> Engine:
+            second_came.set()
+            return super().result(timeout)
+
+    def open_slowly(*_: object, **__: object) -> Engine:
+        opened.append(create_engine("sqlite://"))
+        if len(opened) == 1:
+            others.append(beside.submit(app.store_at, "some_store"))
+            assert second_came.wait(60)
+        second_came.set()
+        if not is_there:
+            raise StoreUnreachable("gone")
+        return opened[-1]
+
+    monkeypatch.setattr(app, "STORES", {}, raising=False)
+    monkeypatch.setattr(app, "Future", Waited, raising=False)
+    monkeypatch.setattr(app, "open_store_to_read", open_slowly)
+    others: list[Future[Engine]] = []
+    with ThreadPoolExecutor(1) as beside:
+        if is_there:
+            first = app.store_at("some_store")
+            assert [others[0].result(), app.store_at("some_store")] == [first, first]
+            assert opened == [first]
+        else:
+            with pytest.raises(StoreUnreachable):
+                app.store_at("some_store")
+            with pytest.raises(StoreUnreachable):
+                others[0].result()
+            assert len(opened) == 1
+            with pytest.raises(StoreUnreachable):
+                app.store_at("some_store")
+            assert len(opened) == 2

@@ -32,9 +32,9 @@ def _teams(app: Any, store_dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterato
 
     monkeypatch.setenv("TALLYSTICK_TEAMS", json.dumps(TEAMS))
     monkeypatch.setenv("AIRFLOW_CONN_PAY_STORE", airflow_connection(store_dsn))
-    pages_app.store_at.cache_clear()
+    pages_app.STORES.clear()
     yield
-    pages_app.store_at.cache_clear()
+    pages_app.STORES.clear()
 
 
 def gone(monkeypatch: pytest.MonkeyPatch, connection_id: str) -> None:

@@ -7,10 +7,10 @@ One file, since the door, the headers and what a failure looks like are the same
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
 from mimetypes import guess_type
 from pathlib import Path
 from typing import Annotated, Any
@@ -149,10 +149,21 @@ def store() -> Engine:
     return store_at(team().store_conn_id)
 
 
-@cache
+STORES: dict[str, Future[Engine]] = {}
+"""The stores that were opened, or are being opened, by their connections."""
+
+
 def store_at(store_conn_id: str) -> Engine:
-    """A verdict store, opened when it is first asked; a failure is not kept."""
-    return open_store_to_read(lambda: read_store_dsn(store_conn_id), connections_max=_CONNECTIONS_MAX)
+    """A verdict store, opened when it is first asked. Who asks meanwhile waits for that; a failure is not kept."""
+    mine = Future[Engine]()
+    opening = STORES.setdefault(store_conn_id, mine)
+    if opening is mine:
+        try:
+            mine.set_result(open_store_to_read(lambda: read_store_dsn(store_conn_id), connections_max=_CONNECTIONS_MAX))
+        except BaseException as error:
+            STORES.pop(store_conn_id, None)
+            mine.set_exception(error)
+    return opening.result()
 
 
 @app.get("/")
