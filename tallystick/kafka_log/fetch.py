@@ -135,7 +135,7 @@ def fetchers(admin: KafkaAdminClient, *, fetch_bytes: int = FETCH_BYTES) -> tupl
 
     @contextmanager
     def forgetting(group: Sequence[Asked]) -> Iterator[None]:
-        """Where the leaders of these may have moved, they are read anew, and where the brokers are."""
+        """Forget the leaders of these where they may have moved, and have the brokers' addresses read anew."""
         try:
             yield
         except (KafkaError, OSError) as error:

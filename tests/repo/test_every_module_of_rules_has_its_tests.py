@@ -31,7 +31,6 @@ PACKAGES = (
 
 WITHOUT_TESTS_OF_ITS_NAME = {
     "kafka_cluster/settings.py": "asks a broker; tests/stack does, and tests/unit/kafka_cluster judges the answers",
-    "kafka_log/fetch.py": "asks a broker; tests/stack does, and every walk over a log is tried on a synthetic one",
     "ledger/input_topics.py": "values: a ledger whose every answer is that it has no rows",
     "ledger/postgres.py": "asks a PostgreSQL; tests/stack does, and its statements are tried in test_postgres_sql.py",
     "ledger/postgres_connection.py": "opens a session; what it asks for is tried in test_postgres_address.py",
