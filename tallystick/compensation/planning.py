@@ -257,7 +257,7 @@ def rows_in_force(rows: Sequence[CurrentRow]) -> tuple[CurrentRow, ...]:
 
 
 def why_not_counterpostable(row: CurrentRow, rows: Sequence[CurrentRow]) -> str | None:
-    """Return the reason not to take a row back, by all rows of its key; None: there is none."""
+    """Return the reason not to take a row back, by the contract's rows of its key; None: there is none."""
     if row.takes_back:
         return f"the row takes row {row.takes_back} back itself"
     if any(current is not row and current.row_id == row.row_id for current in rows):
@@ -265,12 +265,28 @@ def why_not_counterpostable(row: CurrentRow, rows: Sequence[CurrentRow]) -> str 
     in_force = rows_in_force(rows)
     if row not in in_force:
         return "it was taken back already"
+    if reason := why_taken_back_elsewhere(rows, rows):
+        return reason
     if len(in_force) < 2:
         return "no other row of its key is in force"
     said = {(one.transaction_key, one.leg, one.amount_minor, one.currency) for one in in_force}
     if len(said) < 2:
         return None
     return "rows of its key differ in money, transaction or leg: one may be a correction or a refund"
+
+
+def why_taken_back_elsewhere(rows: Sequence[CurrentRow], whole: Sequence[CurrentRow]) -> str | None:
+    """Return the reason why the posting that one of these rows belongs to may have been taken back by another row of
+    it, which another contract reads. whole: all rows of the key in the table, or those that are at hand.
+    """
+    ours = {row.row_id for row in rows}
+    for row in whole:
+        if row.takes_back and row.takes_back not in ours:
+            return (
+                f"row {row.row_id} of its key takes row {row.takes_back} back, which is none of the contract's: look "
+                "whether that took back the same posting"
+            )
+    return None
 
 
 def _source_of(candidate: Candidate, place: str) -> SourceRow:

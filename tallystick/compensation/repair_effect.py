@@ -5,7 +5,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from tallystick.compensation.plan import CurrentRow, PlanItem, RepairKind
-from tallystick.compensation.planning import rows_in_force, why_not_counterpostable
+from tallystick.compensation.planning import rows_in_force, why_not_counterpostable, why_taken_back_elsewhere
 from tallystick.compensation.republished_event import CurrentEvent, in_force, says_the_same
 from tallystick.contract.event import EventFields
 
@@ -38,7 +38,8 @@ def effect_of(
         return RepairEffect.NOT_CLEARED
     left = rows_in_force(rows)
     if item.kind is RepairKind.COUNTERPOST:
-        return RepairEffect.CLEARED if len(left) == 1 and is_taken_back_once(item, rows) else RepairEffect.CHANGED
+        alone = len(left) == 1 and why_taken_back_elsewhere(rows, rows) is None
+        return RepairEffect.CLEARED if alone and is_taken_back_once(item, rows) else RepairEffect.CHANGED
     if not has_its_row(item, left):
         return RepairEffect.CHANGED
     if item.kind is RepairKind.POST:
@@ -58,7 +59,7 @@ def is_taken_back_once(item: PlanItem, rows: Sequence[CurrentRow]) -> bool:
 
 
 def why_not_taken_back(item: PlanItem, rows: Sequence[CurrentRow]) -> str | None:
-    """Return the reason not to take the item's row back, by all rows of its key; None: there is none."""
+    """Return the reason not to take the item's row back, by the contract's rows of its key; None: there is none."""
     row = next((row for row in rows if row.row_id == item.row_id), None)
     if row is None or row.source != item.row:
         return "the ledger row is gone or changed"

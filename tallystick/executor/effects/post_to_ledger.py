@@ -2,12 +2,14 @@
 
 How it works. The owner's database has a table of action ids. The id is inserted first: of two executors the second
 waits for the first, and then finds it. The store is asked then whether this one may still do it. Then no row of the key
-may stand, or the row to take back and another one must; rows are inserted as the contract names them; and the
-contract's own reading of the table must show exactly the event, or one row that takes that one back. Anything else is
-rolled back and refused. No row is changed or deleted.
+may stand, or the row to take back and another one must, and no row of the whole table may take back one that the
+contract does not read: that may be the same posting. Rows are inserted as the contract names them;
+and the contract's own reading of the table must show exactly the event, or one row that takes that one back. Anything
+else is rolled back and refused. No row is changed or deleted.
 
 What it cannot do. A writer of the owner's own whose transaction begins behind the executor's look, and posts the event
-before our commit, makes a second row, unless the owner has a unique key; the next run finds it.
+before our commit, makes a second row, unless the owner has a unique key; the next run finds it. Nor is an executor of a
+contract whose match_key is another column known to write of the same event.
 """
 
 import time
@@ -20,6 +22,7 @@ import psycopg
 from psycopg import IsolationLevel, sql
 
 from tallystick.compensation.plan import CurrentRow, PlanItem
+from tallystick.compensation.planning import why_taken_back_elsewhere
 from tallystick.compensation.repair_effect import has_its_row, is_taken_back_once, why_not_taken_back
 from tallystick.contract.compensation import LedgerPost
 from tallystick.contract.contract import Contract
@@ -241,7 +244,7 @@ def _post(
 ) -> None:
     if current_rows(connection, contract.ledger, item.match_key):
         raise _Refused("the ledger has a row of it")
-    if current_rows(connection, contract.ledger.model_copy(update={"where": None}), item.match_key):
+    if current_rows(connection, _whole(contract.ledger), item.match_key):
         raise _Refused("a row of its key stands in the table, outside of the contract's where: look at it first")
     copied = {column: value_at(event, path) for column, path in post.columns.items()}
     for column, value in sorted(copied.items()):
@@ -267,7 +270,8 @@ def _post(
 def _counterpost(connection: psycopg.Connection, contract: Contract, post: LedgerPost, item: PlanItem) -> None:
     """The columns come from the row itself, so nothing is taken back but what stands there."""
     rows = current_rows(connection, contract.ledger, item.match_key)
-    if reason := why_not_taken_back(item, rows):
+    whole = current_rows(connection, _whole(contract.ledger), item.match_key)
+    if reason := why_not_taken_back(item, rows) or why_taken_back_elsewhere(rows, whole):
         raise _Refused(reason)
     ledger = contract.ledger.columns
     assert ledger.reverses is not None
@@ -289,6 +293,11 @@ def _counterpost(connection: psycopg.Connection, contract: Contract, post: Ledge
         raise _Refused(
             f"the contract does not read what would be inserted as one row that takes row {item.row_id} back"
         )
+
+
+def _whole(ledger: LedgerSection) -> LedgerSection:
+    """The table without the contract's condition."""
+    return ledger.model_copy(update={"where": None})
 
 
 def current_rows(connection: psycopg.Connection, ledger: LedgerSection, match_key: str) -> tuple[CurrentRow, ...]:

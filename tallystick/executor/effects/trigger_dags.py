@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from tallystick.compensation.effect_words import is_about_rows
 from tallystick.compensation.plan import Plan, PlanItem, PlanRefused, RepairKind
 from tallystick.compensation.repair_effect import RepairEffect
 from tallystick.connections.connections import Connections, HttpAccount
@@ -25,6 +26,7 @@ from tallystick.executor.effects.action_log import (
 from tallystick.executor.effects.airflow_api import AirflowApi, DagRun, open_airflow
 from tallystick.executor.effects.publish_events import ExecutorFenced
 from tallystick.executor.effects.step import ExecutorStep
+from tallystick.ledger.postgres_connection import read_database_identity
 from tallystick.store.plans.claim_store import STARTING, note_starting
 from tallystick.store.plans.plan_store import ActionState, StoredAction
 
@@ -35,7 +37,7 @@ def trigger_dags(work: ExecutionContext) -> tuple[ItemOutcome, ...]:
     if not items:
         return ()
     account = _airflow_of(work.contract, work.connections)
-    actions = work.claim(items)
+    actions = work.claim(items, ledger=_ledger_of(work, items))
     work.audit("executing", dags=sorted({item.triggers for item in items}))
     work.on_progress(ExecutorStep.EXECUTING, {"dags": len({item.triggers for item in items})})
     with open_airflow(account) as airflow:
@@ -74,6 +76,14 @@ def _airflow_of(contract: Contract, connections: Connections) -> HttpAccount:
     if connections.airflow is None:
         raise PlanRefused(f"{contract.name}: expected the connection of compensation.trigger, got none")
     return connections.airflow
+
+
+def _ledger_of(work: ExecutionContext, items: Sequence[PlanItem]) -> str:
+    """Database and table, as whoever posts there names them; "" where no DAG is to change rows of a PostgreSQL."""
+    ledger = work.contract.ledger
+    if ledger.kind != "postgres" or not any(is_about_rows(item) for item in items):
+        return ""
+    return f"{read_database_identity(work.connections.ledger_dsn)}/{ledger.table}"
 
 
 def _start(work: ExecutionContext, airflow: AirflowApi, item: PlanItem, action: StoredAction | None) -> ItemOutcome:

@@ -7,7 +7,6 @@ whatever contract: two contracts over one topic give one break two ids.
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +15,7 @@ from sqlalchemy.dialects.postgresql import JSONB, JSONPATH
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from tallystick.compensation.abort_plan import AbortItem
+from tallystick.compensation.effect_words import effect_hashes
 from tallystick.compensation.plan import DailyUsage, Plan, PlanItem, PlanStale, RepairKind
 from tallystick.model.cut import JudgedPart
 from tallystick.model.finding_names import Doubt
@@ -62,11 +62,14 @@ class Claims:
 
 @dataclass(frozen=True, kw_only=True)
 class _Other:
-    """Another action of the same effect that holds it. reverses: item id of what it takes back, or ""."""
+    """Another action of the same effect that holds it. reverses: item id of what it takes back, or "". triggers: id of
+    the DAG that it was handed to, or "".
+    """
 
     plan_id: UUID
     contract: str
     reverses: str
+    triggers: str
 
 
 def claim_actions(
@@ -94,7 +97,7 @@ def claim_actions(
         hold_breaks(connection, plan.contract)
         stored = _stored(connection, ids)
         effects = _effects(connection, plan.contract, actions, ledger)
-        same = _same_effect(connection, actions, effects)
+        same = _same_effect(connection, effects)
         held = {one for one, row in stored.items() if row.state is not ActionState.REFUSED}
         fresh = [action for action in actions if action.action_id not in held]
         unclaimed = {
@@ -235,22 +238,20 @@ def _outstanding(connection: Connection, contract_name: str, break_ids: Collecti
     return frozenset(found)
 
 
-def _same_effect(
-    connection: Connection, actions: Sequence[AbortItem | PlanItem], effects: Mapping[UUID, str]
-) -> dict[UUID, tuple[_Other, ...]]:
-    """Of each of these actions: those others."""
-    by_effect = {effects[action.action_id]: action.action_id for action in actions if action.action_id in effects}
+def _same_effect(connection: Connection, effects: Mapping[UUID, Sequence[str]]) -> dict[UUID, tuple[_Other, ...]]:
+    """Of each of these actions: those others. Several of one plan may have one effect."""
+    ours = actions_by_effect(effects)
     own = func.jsonb_build_object("id", cast(compensation_action.c.action_id, Text))
-    path = cast("$.items[*] ? (@.action_id == $id).reverses", JSONPATH)
+    path = cast("$.items[*] ? (@.action_id == $id)", JSONPATH)
     found: dict[UUID, tuple[_Other, ...]] = {}
-    for some in _in_parts(sorted(by_effect)):
+    for some in _in_parts(sorted(ours)):
         statement = (
             select(
                 compensation_action.c.effect,
                 compensation_action.c.action_id,
                 compensation_action.c.plan_id,
                 compensation_plan.c.contract,
-                func.jsonb_path_query_first(compensation_plan.c.body, path, own).label("reverses"),
+                func.jsonb_path_query_first(compensation_plan.c.body, path, own).label("item"),
             )
             .join(compensation_plan, compensation_plan.c.plan_id == compensation_action.c.plan_id)
             .where(
@@ -259,33 +260,56 @@ def _same_effect(
             )
         )
         for row in connection.execute(statement):
-            ours = by_effect[row.effect]
-            if row.action_id != ours:
-                other = _Other(plan_id=row.plan_id, contract=row.contract, reverses=row.reverses or "")
-                found[ours] = (*found.get(ours, ()), other)
+            planned = row.item or {}
+            other = _Other(
+                plan_id=row.plan_id,
+                contract=row.contract,
+                reverses=planned.get("reverses", ""),
+                triggers=planned.get("triggers", ""),
+            )
+            for action_id in ours[row.effect]:
+                if action_id != row.action_id:
+                    found[action_id] = (*found.get(action_id, ()), other)
+    return found
+
+
+def actions_by_effect(effects: Mapping[UUID, Sequence[str]]) -> dict[str, list[UUID]]:
+    """Return all actions of each hash, be it of the words of today or of an older release."""
+    found: dict[str, list[UUID]] = {}
+    for action_id, hashes in effects.items():
+        for one in hashes:
+            found.setdefault(one, []).append(action_id)
     return found
 
 
 def _done_elsewhere(
     contract_name: str, items: Sequence[PlanItem], same: Mapping[UUID, Sequence[_Other]]
 ) -> dict[UUID, str]:
-    """Items whose effect another action has, or may have by now.
-
-    A DAG may be started again for another break of one key, but not by another contract. Another copy of a key may be
-    taken back, as long as one is left: that is proven on the log.
-    """
+    """Items whose effect another action has, or may have by now."""
     return {
         item.action_id: f"plan {other.plan_id} of {other.contract} has done the same, or is doing it"
         for item in items
         for other in same.get(item.action_id, ())
-        if other.reverses == item.reverses and not (item.kind is RepairKind.TRIGGER and other.contract == contract_name)
+        if _excludes(contract_name, item, other)
     }
+
+
+def _excludes(contract_name: str, item: PlanItem, other: _Other) -> bool:
+    """Return whether the item may not be done beside the other action.
+
+    A DAG may be started again for another break of one key, but not by another contract; nobody knows which copy it
+    takes. Another copy of a key may be taken back, as long as one is left: that is proven on the log, or in the ledger.
+    """
+    if item.kind is RepairKind.TRIGGER and other.triggers:
+        return other.contract != contract_name
+    by_dag = item.kind is RepairKind.TRIGGER or bool(other.triggers)
+    return by_dag or other.reverses == item.reverses
 
 
 def _effects(
     connection: Connection, contract_name: str, actions: Sequence[AbortItem | PlanItem], ledger: str
-) -> dict[UUID, str]:
-    """A hash of what each item does to a side, in words that are the same in every contract: a topic by its id."""
+) -> dict[UUID, tuple[str, ...]]:
+    """Hashes of what each item does to a side: the one that is stored, and those of older releases."""
     newest = select(func.max(cut_slice.c.cut_n)).where(cut_slice.c.contract == contract_name).scalar_subquery()
     snapshot = cut_slice.c.details["snapshot"]
     statement = select(
@@ -293,33 +317,17 @@ def _effects(
     ).where(cut_slice.c.contract == contract_name, cut_slice.c.cut_n == newest, cut_slice.c.side != LEDGER)
     ids = {row.topic: row.topic_id for row in connection.execute(statement)}
     return {
-        action.action_id: sha256(
-            "\x1f".join(_effect(action, ids.get(action.topic, action.topic), ledger)).encode()
-        ).hexdigest()
+        action.action_id: effect_hashes(action, topic_id=ids.get(action.topic, action.topic), ledger=ledger)
         for action in actions
         if isinstance(action, PlanItem)
     }
-
-
-def _effect(item: PlanItem, topic_id: str, ledger: str) -> tuple[str, ...]:
-    match item.kind:
-        case RepairKind.REPUBLISH:
-            return item.kind, topic_id, item.leg, item.match_key
-        case RepairKind.REVERSE:
-            return item.kind, topic_id, item.leg, item.match_key  # of any copy: one must be left
-        case RepairKind.POST:
-            return item.kind, ledger, item.leg, item.match_key
-        case RepairKind.COUNTERPOST:
-            return item.kind, ledger, item.reverses
-        case RepairKind.TRIGGER:
-            return item.kind, item.triggers, item.break_class, item.leg, item.match_key
 
 
 def _begin(
     connection: Connection,
     plan: Plan,
     actions: Sequence[AbortItem | PlanItem],
-    effects: Mapping[UUID, str],
+    effects: Mapping[UUID, Sequence[str]],
     outcome: Mapping[str, Any],
 ) -> None:
     rows = [
@@ -329,7 +337,7 @@ def _begin(
             "plan_id": plan.plan_id,
             "state": ActionState.EXECUTING,
             "outcome": dict(outcome),
-            "effect": effects.get(action.action_id),
+            "effect": effects[action.action_id][0] if action.action_id in effects else None,
         }
         for action in actions
     ]

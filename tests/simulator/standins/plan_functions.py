@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
-from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
 from tallystick.alerting.policy import alerts_of_write_off
 from tallystick.compensation.approval_rules import machine_of
+from tallystick.compensation.effect_words import effect_hashes
 from tallystick.compensation.kill_switch import SwitchSetting
 from tallystick.compensation.plan import DailyUsage, Plan, PlanItem, PlanStale, RepairKind
 from tallystick.compensation.progress_record import ExecutorKey
@@ -31,7 +31,14 @@ from tallystick.model.findings import total_money
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemState, WriteOff
 from tallystick.store.plans.approval_store import AGREED, ANSWERED_AT, REJECTED
-from tallystick.store.plans.claim_store import NOT_OUTSTANDING, STARTING, Claims, _done_elsewhere, _effect, _Other
+from tallystick.store.plans.claim_store import (
+    NOT_OUTSTANDING,
+    STARTING,
+    Claims,
+    _done_elsewhere,
+    _Other,
+    actions_by_effect,
+)
 from tallystick.store.plans.plan_life_store import RUNS_ENDED, VERIFIED
 from tallystick.store.plans.plan_store import (
     ASKED,
@@ -159,7 +166,7 @@ def claim_actions(
         ids = [action.action_id for action in actions]
         stored = _stored(engine, ids)
         effects = _effects(engine, plan.contract, actions, ledger)
-        same = _same_effect(engine, actions, effects)
+        same = _same_effect(engine, effects)
         held = {one for one, row in stored.items() if row.state is not ActionState.REFUSED}
         fresh = [action for action in actions if action.action_id not in held]
         unclaimed = _why_not(engine, plan.contract, fresh, same, stopped)
@@ -212,33 +219,35 @@ def _why_not(
     return {one: reason for one, reason in (elsewhere | gone | told).items() if reason}
 
 
-def _effects(engine: Store, contract_name: str, actions: Sequence[Any], ledger: str) -> dict[UUID, str]:
+def _effects(engine: Store, contract_name: str, actions: Sequence[Any], ledger: str) -> dict[UUID, tuple[str, ...]]:
     rows = engine.of(contract_name).cuts
     ids = {part.snapshot.topic: part.snapshot.topic_id for part in rows[-1].cut.topic_slices} if rows else {}
     return {
-        action.action_id: sha256(
-            "\x1f".join(_effect(action, ids.get(action.topic, action.topic), ledger)).encode()
-        ).hexdigest()
+        action.action_id: effect_hashes(action, topic_id=ids.get(action.topic, action.topic), ledger=ledger)
         for action in actions
         if isinstance(action, PlanItem)
     }
 
 
-def _same_effect(engine: Store, actions: Sequence[Any], effects: Mapping[UUID, str]) -> dict[UUID, tuple[_Other, ...]]:
-    by_effect = {effects[action.action_id]: action.action_id for action in actions if action.action_id in effects}
+def _same_effect(engine: Store, effects: Mapping[UUID, Sequence[str]]) -> dict[UUID, tuple[_Other, ...]]:
+    by_effect = actions_by_effect(effects)
     found: dict[UUID, tuple[_Other, ...]] = {}
     for action_id, row in engine.actions.items():
-        ours = by_effect.get(row.effect or "")
-        if ours is None or action_id == ours or row.stored.state not in HOLDING:
-            continue
-        plan, _ = engine.plans[row.stored.plan_id]
-        reverses = next((item.reverses for item in plan.items if item.action_id == action_id), "")
-        other = _Other(plan_id=row.stored.plan_id, contract=plan.contract, reverses=reverses)
-        found[ours] = (*found.get(ours, ()), other)
+        for ours in by_effect.get(row.effect or "", ()):
+            if action_id == ours or row.stored.state not in HOLDING:
+                continue
+            plan, _ = engine.plans[row.stored.plan_id]
+            item = next(one for one in plan.items if one.action_id == action_id)
+            other = _Other(
+                plan_id=row.stored.plan_id, contract=plan.contract, reverses=item.reverses, triggers=item.triggers
+            )
+            found[ours] = (*found.get(ours, ()), other)
     return found
 
 
-def _begin(engine: Store, plan: Plan, action: Any, effects: Mapping[UUID, str], outcome: Mapping[str, Any]) -> None:
+def _begin(
+    engine: Store, plan: Plan, action: Any, effects: Mapping[UUID, Sequence[str]], outcome: Mapping[str, Any]
+) -> None:
     before = engine.actions.get(action.action_id)
     void = before.stored.void_progress if before else None
     reopened = before.stored.reopened if before else 0
@@ -255,7 +264,7 @@ def _begin(engine: Store, plan: Plan, action: Any, effects: Mapping[UUID, str], 
             reopened=reopened,
             void_progress=void,
         ),
-        effect=effects.get(action.action_id),
+        effect=effects[action.action_id][0] if action.action_id in effects else None,
     )
 
 

@@ -192,6 +192,7 @@ OUTSIDE: dict[str, dict[str, Any]] = {
         "read_source_rows": executor.read_source_rows,
         "writers_end": executor.writers_end,
     },
+    "tallystick.executor.effects.trigger_dags": {"read_database_identity": poster.read_database_identity},
     "tallystick.executor.post_repairs": {"read_database_identity": poster.read_database_identity},
     "tallystick.executor.effects.post_to_ledger": {
         "open_ledger": poster.open_ledger,

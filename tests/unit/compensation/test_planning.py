@@ -383,6 +383,9 @@ def test_a_row_too_many_is_taken_back_by_its_id_and_the_words_say_so() -> None:
     assert "| a | billing.payouts | 1.00 EUR | take back row 2 | duplicate_in_ledger |" in body
 
 
+ANOTHERS = (
+    "row 9 of its key takes row 5 back, which is none of the contract's: look whether that took back the same posting"
+)
 DIFFER = "rows of its key differ in money, transaction or leg: one may be a correction or a refund"
 
 
@@ -393,6 +396,7 @@ DIFFER = "rows of its key differ in money, transaction or leg: one may be a corr
         ((SECOND,), "no other row of its key is in force"),
         ((FIRST, SECOND, taking_back(1)), "no other row of its key is in force"),
         ((FIRST, SECOND, THIRD, taking_back(2)), "it was taken back already"),
+        ((FIRST, SECOND, taking_back(5)), ANOTHERS),
         ((FIRST, replace(SECOND, amount_minor=99)), "the ledger row has changed since the run"),
         ((FIRST, THIRD, replace(SECOND, takes_back="7")), "the row takes row 7 back itself"),
         ((FIRST, SECOND, replace(THIRD, amount_minor=-100)), DIFFER),
@@ -401,6 +405,12 @@ DIFFER = "rows of its key differ in money, transaction or leg: one may be a corr
 )
 def test_a_row_that_may_not_be_taken_back_is_left_out(rows: tuple[CurrentRow, ...], reason: str) -> None:
     assert reasons(plan_rows(doubled_row(*rows))) == {"a": reason}
+
+
+def test_a_row_is_taken_back_beside_another_one_of_the_contract_that_was() -> None:
+    assert [item.reverses for item in plan_rows(doubled_row(FIRST, SECOND, THIRD, taking_back(3))).items] == [
+        "ledger:2"
+    ]
 
 
 def test_a_row_whose_row_id_another_row_of_its_key_has_is_not_taken_back() -> None:

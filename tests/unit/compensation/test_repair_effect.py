@@ -142,8 +142,19 @@ COUNTERPOST = replace(REPUBLISH, **vars(SECOND.source), kind=RepairKind.COUNTERP
         ([ROW, SECOND, replace(BACK, currency="USD")], RepairEffect.CHANGED),
         ([ROW, SECOND, replace(SECOND, row_id="11"), BACK], RepairEffect.CHANGED),
         ([SECOND, BACK], RepairEffect.CHANGED),
+        ([ROW, SECOND, BACK, replace(BACK, row_id="10", takes_back="6")], RepairEffect.CHANGED),
     ],
-    ids=["taken back", "not", "another", "twice", "other money", "other currency", "a third row", "no row left"],
+    ids=[
+        "taken back",
+        "not",
+        "another",
+        "twice",
+        "other money",
+        "other currency",
+        "a third row",
+        "no row left",
+        "one of another contract's too",
+    ],
 )
 def test_what_became_of_a_row_too_many_stands_in_the_ledger_alone(rows: list[CurrentRow], effect: RepairEffect) -> None:
     for standing in ([], [at(4)], [at(4), at(9)]):

@@ -1,0 +1,72 @@
+"""The words for what an item does to a side, by which a store knows that another contract does the same. Pure.
+
+A topic goes by its id, a table by its database. Neither leg nor kind of repair is said: each contract words its legs as
+it likes, and one may hand to a DAG what another one publishes.
+"""
+
+from hashlib import sha256
+
+from tallystick.compensation.plan import PlanItem, RepairKind
+from tallystick.contract.compensation import COUNTERPOSTABLE, POSTABLE, REPUBLISHABLE, REVERSIBLE
+from tallystick.model.finding_names import BreakClass
+
+_NOT_ON_ITS_TOPIC = (*REPUBLISHABLE, BreakClass.LOST_ACKNOWLEDGED_WRITE, BreakClass.MISROUTED_IN_TOPIC)
+_SAID = {
+    RepairKind.REPUBLISH: "event added",
+    RepairKind.REVERSE: "event taken back",  # whichever copy: one must be left
+    RepairKind.POST: "row added",
+    RepairKind.COUNTERPOST: "row taken back",
+}
+
+
+def effect_hashes(item: PlanItem, *, topic_id: str, ledger: str) -> tuple[str, ...]:
+    """Return SHA-256 of the words, as hexadecimal: first of those that are stored now, then of those that older
+    releases have stored.
+
+    topic_id: of the item's topic; "" where it has none. ledger: database and table; "" where nobody can say.
+    """
+    words = (_words(item, topic_id, ledger), *_older_words(item, topic_id, ledger))
+    return tuple(dict.fromkeys(sha256("\x1f".join(one).encode()).hexdigest() for one in words))
+
+
+def is_about_rows(item: PlanItem) -> bool:
+    """Return whether the ledger is the side that the item changes."""
+    return _kind_of_ours(item) in (RepairKind.POST, RepairKind.COUNTERPOST)
+
+
+def _words(item: PlanItem, topic_id: str, ledger: str) -> tuple[str, ...]:
+    kind, side = _kind_of_ours(item), ledger if is_about_rows(item) else topic_id
+    if kind is RepairKind.TRIGGER or (item.kind is RepairKind.TRIGGER and not side):
+        return _of_dag(item)
+    return _SAID[kind], side, item.match_key
+
+
+def _older_words(item: PlanItem, topic_id: str, ledger: str) -> tuple[tuple[str, ...], ...]:
+    """They named kind, leg and DAG; what is handed to a DAG now may have been repaired without one then."""
+    dag = (_of_dag(item),) if item.kind is RepairKind.TRIGGER else ()
+    match kind := _kind_of_ours(item):
+        case RepairKind.REPUBLISH | RepairKind.REVERSE:
+            return (kind, topic_id, item.leg, item.match_key), *dag
+        case RepairKind.POST:
+            return (kind, ledger, item.leg, item.match_key), *dag
+        case RepairKind.COUNTERPOST:
+            return (kind, ledger, item.reverses), *dag
+        case RepairKind.TRIGGER:
+            return dag
+
+
+def _of_dag(item: PlanItem) -> tuple[str, ...]:
+    return item.kind, item.triggers, item.break_class, item.leg, item.match_key
+
+
+def _kind_of_ours(item: PlanItem) -> RepairKind:
+    """Return the kind that does the same without a DAG; TRIGGER where none does."""
+    if item.kind is not RepairKind.TRIGGER:
+        return item.kind
+    if item.break_class in _NOT_ON_ITS_TOPIC:
+        return RepairKind.REPUBLISH
+    if item.break_class in REVERSIBLE:
+        return RepairKind.REVERSE
+    if item.break_class in POSTABLE:
+        return RepairKind.POST
+    return RepairKind.COUNTERPOST if item.break_class in COUNTERPOSTABLE else RepairKind.TRIGGER

@@ -1,0 +1,118 @@
+"""Of two contracts over the same sides one repairs by itself what the other one hands to a DAG: once between them."""
+
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from tallystick.compensation.plan import Plan
+from tallystick.contract.contract import Contract
+from tallystick.executor import draw_plan, execute_plan
+from tallystick.executor.effects import trigger_dags
+from tallystick.executor.effects.airflow_api import Started
+from tests.simulator.schedule.play import Play, Schedule, steps_of
+from tests.simulator.standins import plan_functions, run_functions
+from tests.simulator.world.config import Config
+from tests.simulator.world.world import World
+
+PUBLISHING = Config(direction="ledger_to_topic", producer_mode="plain", carrier_mode="at_least", contracts=2)
+POSTING = Config(carrier_mode="at_least", posts="negated", contracts=2)
+LOST = ("window", ("half_trade", 2, 7), ("trade", 1, 1), "window", "window")
+DOUBLED = ("window", ("trade", 1, 5), "window", ("redeliver", 1, 5), "window")
+NOT_BOOKED = ("window", "half_trade", "lose", "window", "window")
+BOOKED_TWICE = ("window", "trade", ("redeliver", 1, 0), "window", "window")
+
+pytestmark = pytest.mark.usefixtures("in_the_world")
+
+
+class AirflowOfDags:
+    """Starts whatever it is asked for, if that may start. started: ids of the runs."""
+
+    def __init__(self) -> None:
+        self.started: list[str] = []
+
+    def start_once(
+        self,
+        dag_id: str,
+        run_id: str,
+        conf: Mapping[str, Any],
+        *,
+        asked_before: bool,
+        may_start: Callable[[], str | None],
+    ) -> Started:
+        if reason := may_start():
+            return Started(refused=reason)
+        self.started.append(run_id)
+        return Started()
+
+
+@pytest.fixture
+def airflow(monkeypatch: pytest.MonkeyPatch) -> AirflowOfDags:
+    found = AirflowOfDags()
+    monkeypatch.setattr(World, "airflow", "an address", raising=False)
+    monkeypatch.setattr(trigger_dags, "open_airflow", lambda account: nullcontext(found))
+    return found
+
+
+def handing_over(contract: Contract, name: str) -> Contract:
+    """The same books under that name, which hand what the contract repairs to a DAG."""
+    assert contract.compensation is not None
+    document = contract.model_dump(mode="json", exclude_defaults=True) | {"contract": name}
+    rules = document["compensation"]
+    document["compensation"] = {
+        "trigger": {"connection": "airflow", "dags": dict.fromkeys(rules["classes"], "by_hand")},
+        "max_amount_minor": rules["max_amount_minor"],
+        "four_eyes_above_minor": rules["four_eyes_above_minor"],
+    }
+    return Contract.model_validate(document)
+
+
+def plan_of(world: World, contract: Contract) -> Plan:
+    newest = run_functions.last_cut(world.store, contract.name)
+    assert newest is not None
+    connections: Any = world
+    plan = draw_plan.draw_plan(world.store, contract, connections, cut_n=newest.n, dry_run=False)
+    plan_functions.save_plan(world.store, plan, requested_by="asker")
+    return plan
+
+
+def start(world: World, contract: Contract, plan: Plan) -> list[tuple[str, str]]:
+    """Fate and reason of each."""
+    connections: Any = world
+    done = execute_plan.execute_plan(
+        world.store,
+        contract,
+        connections,
+        plan,
+        approved_hash=plan.plan_hash,
+        approver="carol",
+        environment="world",
+    )
+    return [(str(one.fate), one.reason) for one in done.outcomes]
+
+
+@pytest.mark.parametrize("by_dag_first", [True, False])
+@pytest.mark.parametrize(
+    ("config", "steps"),
+    [(PUBLISHING, LOST), (PUBLISHING, DOUBLED), (POSTING, NOT_BOOKED), (POSTING, BOOKED_TWICE)],
+    ids=["an event is missing", "an event is too many", "a row is missing", "a row is too many"],
+)
+def test_what_one_contract_repairs_no_other_one_hands_to_a_dag_nor_the_other_way_round(
+    config: Config, steps: tuple[Any, ...], by_dag_first: bool, airflow: AirflowOfDags
+) -> None:
+    play = Play(Schedule(config._replace(carrier_mode="at_most" if steps in (LOST, NOT_BOOKED) else "at_least"), ()))
+    own = play.world.contracts[0]
+    dag = handing_over(own, play.world.contracts[1].name)
+    play.world.contracts = (own, dag)
+    for step in steps_of(*steps):
+        play.do(step)
+    plans = [(one, plan_of(play.world, one)) for one in ((dag, own) if by_dag_first else (own, dag))]
+    (item,) = plans[0][1].items
+    assert [one.match_key for one in plans[1][1].items] == [item.match_key]
+    ((fate, _),) = start(play.world, *plans[0])
+    assert fate == ("done" if by_dag_first else "published")
+    told = f"plan {plans[0][1].plan_id} of {plans[0][0].name} has done the same, or is doing it"
+    assert start(play.world, *plans[1]) == [("refused", told)]
+    assert [UUID(one) for one in airflow.started] == ([item.action_id] if by_dag_first else [])

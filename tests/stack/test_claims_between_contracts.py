@@ -1,0 +1,158 @@
+"""What contracts over one topic and one table claim in a real store: each effect once between them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, text
+
+from tallystick.compensation.plan import Plan, PlanItem, RepairKind, action_id_of
+from tallystick.contract.contract import Contract
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.findings import break_id
+from tallystick.model.verdict import Verdict
+from tallystick.store.plans.claim_store import Claims, claim_actions
+from tallystick.store.plans.plan_store import save_plan
+
+MISSING = BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED
+DOUBLED = BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION
+LEDGER = "7400/books/billing.payout"
+SAME = "has done the same, or is doing it"
+
+
+@dataclass
+class Claimant:
+    """One contract with its books in the store. leg: in its own words. n: of its newest cut."""
+
+    store: Engine
+    books: Any
+    leg: str
+    n: int = 0
+
+    @property
+    def contract(self) -> Contract:
+        found: Contract = self.books.contract
+        return found
+
+    def finds(self, *found: tuple[BreakClass, str, str]) -> list[PlanItem]:
+        """What an executor would do about the breaks of a run. found: class, match key, place of a surplus copy."""
+        self.n += 1
+        breaks, items = [], []
+        for break_class, key, place in found:
+            named = {"contract": self.contract.name, "break_class": break_class, "match_key": key, "position": place}
+            one = replace(
+                self.books.missing(key),
+                break_class=break_class,
+                break_id=break_id(**named),
+                evidence={"at": place},
+            )
+            breaks.append(one)
+            items.append(replace(self.books.item(one, n=self.n), item_id=place or f"ledger:{key}"))
+        result = self.books.result(self.n, verdict=Verdict.BROKEN, breaks=tuple(breaks), items=tuple(items))
+        self.books.commit(self.store, result)
+        return [
+            PlanItem(
+                kind=RepairKind.REVERSE if place else RepairKind.REPUBLISH,
+                reverses=place,
+                row_id="7",
+                match_key=one.match_key,
+                transaction_key=one.transaction_key,
+                leg=self.leg,
+                amount_minor=one.amount_minor,
+                currency=one.currency,
+                occurred_at="2026-03-01T00:00:00Z",
+                action_id=action_id_of(self.contract.name, one.break_id),
+                break_id=one.break_id,
+                break_class=one.break_class,
+                topic="billing.payouts",
+            )
+            for one, (_, _, place) in zip(breaks, found, strict=True)
+        ]
+
+    def claims(self, *items: PlanItem) -> Claims:
+        plan = Plan(
+            contract=self.contract.name,
+            contract_fingerprint=self.contract.fingerprint,
+            cut_n=self.n,
+            dry_run=False,
+            items=items,
+            left_out=(),
+        )
+        save_plan(self.store, plan, requested_by="ada")
+        return claim_actions(
+            self.store, plan, items, executor="e", outcome={}, allow=lambda actions, spent: None, ledger=LEDGER
+        )
+
+
+def by_dag(item: PlanItem) -> PlanItem:
+    return replace(item, kind=RepairKind.TRIGGER, triggers="by_hand", reverses="")
+
+
+def reasons(claims: Claims) -> list[str]:
+    """Why those that may not begin may not, without the plan and contract that they name."""
+    return [reason.partition(" of ")[2].partition(" ")[2] for reason in claims.unclaimed.values()]
+
+
+@pytest.fixture
+def two(store: Engine, books: Any, new_contract: Callable[..., Contract]) -> tuple[Claimant, Claimant]:
+    """Of one topic and table, with other words for the leg."""
+    other = replace(books, contract=new_contract(contract="audit", legs={"paid": "billing.payouts"}))
+    for one in (books, other):
+        one.commit(store, one.result(0))
+    return Claimant(store, books, "payout"), Claimant(store, other, "paid")
+
+
+@pytest.mark.parametrize("found", [(MISSING, "a", ""), (DOUBLED, "a", "topic:billing.payouts:0:9")])
+def test_contracts_that_word_a_leg_differently_do_the_same_once(
+    two: tuple[Claimant, Claimant], found: tuple[BreakClass, str, str]
+) -> None:
+    another_key = (found[0], "b", found[2] and f"{found[2]}9")
+    (ours,), (theirs, elsewhere) = two[0].finds(found), two[1].finds(found, another_key)
+    assert two[0].claims(ours).begun == {ours.action_id}
+    claims = two[1].claims(theirs, elsewhere)
+    assert (list(claims.unclaimed), reasons(claims)) == ([theirs.action_id], [SAME])
+    assert claims.begun == {elsewhere.action_id}
+
+
+def test_each_reversal_of_a_plan_learns_of_what_another_contract_takes_back_of_its_key(
+    two: tuple[Claimant, Claimant],
+) -> None:
+    places = [f"topic:billing.payouts:0:{offset}" for offset in (7, 8, 9)]
+    (ours,) = two[0].finds((DOUBLED, "a", places[0]))
+    two[0].claims(ours)
+    theirs = two[1].finds(*((DOUBLED, "a", place) for place in places))
+    claims = two[1].claims(*theirs)
+    assert claims.taken_back == {one.action_id: {places[0]} for one in theirs}
+    assert (list(claims.unclaimed), reasons(claims)) == ([theirs[0].action_id], [SAME])
+    assert claims.begun == {one.action_id for one in theirs[1:]}
+
+
+@pytest.mark.parametrize("handed_over", [False, True])
+def test_what_an_older_release_has_done_still_holds(two: tuple[Claimant, Claimant], handed_over: bool) -> None:
+    """It kept the leg and the kind; the other contract has the same words for the leg here."""
+    one, another = two[0], replace(two[1], leg="payout")
+    (ours,), (theirs,) = one.finds((MISSING, "a", "")), another.finds((MISSING, "a", ""))
+    one.claims(ours)
+    asked = by_dag(theirs) if handed_over else theirs
+    older = sha256("\x1f".join(("republish", one.books.topic_id, "payout", "a")).encode()).hexdigest()
+    with one.store.begin() as connection:
+        told = text("update tallystick.compensation_action set effect = :older, state = 'done'")
+        connection.execute(told, {"older": older})
+    assert reasons(another.claims(asked)) == [SAME]
+    with one.store.begin() as connection:
+        connection.execute(text("update tallystick.compensation_action set effect = 'of something else'"))
+    assert another.claims(asked).begun == {asked.action_id}
+
+
+def test_a_dag_is_started_again_for_a_key_by_its_own_contract_alone_and_nothing_else_is_done_about_it(
+    two: tuple[Claimant, Claimant],
+) -> None:
+    first, second, third = two[0].finds(*((DOUBLED, "a", f"topic:billing.payouts:0:{n}") for n in (7, 8, 9)))
+    (theirs,) = two[1].finds((DOUBLED, "a", third.reverses))
+    assert two[0].claims(by_dag(first)).begun == {first.action_id}
+    assert two[0].claims(by_dag(second)).begun == {second.action_id}
+    assert set(reasons(two[0].claims(third))) == {SAME}
+    for asked in (theirs, by_dag(theirs)):
+        assert set(reasons(two[1].claims(asked))) == {SAME}
