@@ -27,7 +27,7 @@ from tallystick.cli.shared_options import set_plain
 
 _EXIT_CODES = (
     "Exit codes: 0 matched, 1 broken, 2 refused input, or a server that does not answer, 3 inconclusive, "
-    "70 a bug in Tallystick, 130 interrupted."
+    "70 a bug in Tallystick, 130 interrupted, 141 the reader of the output has gone."
 )
 
 app = typer.Typer(

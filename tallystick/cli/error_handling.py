@@ -30,7 +30,7 @@ class CommandGroup(RenamingGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            typer.echo("interrupted; no partial result was stored", err=True)
+            typer.echo("interrupted; what was already stored stays. Run the same command again to go on.", err=True)
             raise typer.Exit(ExitCode.INTERRUPTED) from None
         except BrokenPipeError:
             _drop_stdout()

@@ -24,11 +24,11 @@ def settings_reference() -> str:
 
 
 def _taken() -> Iterator[str]:
-    yield "## Taken\nAll of these are passed to librdkafka. The other clients are told what they have a word for.\n\n"
+    yield "## Taken\nAll are passed to librdkafka. The other clients get those that they have a setting for.\n\n"
     yield "| setting | kafka-python | Spark's client |\n|---|---|---|\n"
     security = ("ssl.", "sasl.", "https.")
     for name, told in TAKEN.items():
-        own = "told by its own means" if name.startswith(security) else "not told"
+        own = "passed in that client's own form" if name.startswith(security) else "not passed"
         python, java = (f"`{word}`" if word else own for word in told)
         yield f"| `{name}` | {python} | {java} |\n"
 

@@ -94,8 +94,8 @@ class CompensationRules(ContractPart):
     "* 6-17 * * 1-5". Absent: all."""
     four_eyes_above_minor: dict[CurrencyCode, MinorUnits] = Field(default_factory=dict)
     """Money of one plan, per currency in minor units, above which it needs two people: nobody who asked for the plan
-    may approve it, and one that the reconciliation asked for needs two approvals. In a currency that is not named,
-    whatever it is."""
+    may approve it, and one that the reconciliation asked for needs two approvals. A currency that is
+    not listed always needs two people."""
     approvers: tuple[PersonName, ...] = ()
     """Who may approve, by the names of Airflow's users and of signers, whatever their case. Absent: whoever Airflow
     lets answer, whose signature counts, and, where one person is enough, whoever acts on the command line."""

@@ -37,7 +37,8 @@ A reconciliation is one YAML file. This is the shortest there can be:
 ```yaml
 {EXAMPLE}```
 
-A file is checked whole before anything runs, and every fault is told at once:
+A file is checked before anything runs. All faults of its fields are printed at once; a section whose fields do not
+fit together prints one fault at a time:
 
 ```
 $ tallystick contract check dags/contracts
@@ -84,11 +85,11 @@ compare:
   note: ignore
 ```
 
-What is absent equals nothing else: no key, JSON's NULL and SQL's are the same, and an empty text is none of them. A
-value that is not of its kind is compared as the text that it is. `true` and `false` are those words, an object or a
-list is the JSON that stands there, and a text of more than 500 characters is its SHA-256. A pair that differs is a
-`column_mismatch`, which names each column with its rule and what both sides say; a pair whose money differs is told as
-that alone. Numbers and times are compared one by one only where the texts of both sides differ.
+A missing key, a NULL of JSON and one of SQL are equal to each other and to nothing else; an empty text is a value. A
+value that is not of the rule's kind is compared as text. `true` and `false` are compared as those words, an object or
+a list as its JSON, and a text of more than 500 characters by its SHA-256. A pair that differs is a `column_mismatch`,
+which names each column with its rule and both values. A pair whose money differs is reported for its money alone.
+Numbers and times are compared one by one only where the texts of both sides differ.
 
 Several events may add up to one row, as the items of an invoice do, or several rows to one event, as the lines of a
 settlement: they share their match key, whatever else they say.
@@ -98,15 +99,16 @@ match:
   many_to_one: events           # or rows
 ```
 
-Parts and whole agree where all are of one currency and the sum is exact. They come in any order, in one window or in
-many. A part without its whole waits for its own deadline, and a whole whose parts add up to another sum for that of the
-whole; then it is one `group_sum_mismatch`, with the amount that is missing or too much. A part that comes after all
-closes it. What comes once the sum was met is a duplicate. Two parts that say the same are two: one that was written
-twice makes the sum too large. Groups are for one leg, and neither repaired nor compared by more than their money.
+Parts and whole agree if all have one currency and the sum is exact. They may come in any order, in one window or in
+many. A part without its whole waits until its own deadline. A whole whose parts do not add up waits until the
+deadline of the whole; then it is one `group_sum_mismatch`, with the amount that is missing or too much. A later part
+that makes the sum exact clears it. A part that comes after the sum was met is a duplicate. Two equal parts count
+twice, so a part that was written twice makes the sum too large. Groups need a contract with one leg. They are not
+repaired, and only their money is compared.
 
-What all events or all rows have alike, none of them need say. With one leg, `transaction_key` may be the match key. A
-contract whose events carry no money states 0 on both sides, and an ISO 4217 code such as XXX: then it is told what is
-lost, doubled, torn or invented, and never what it is worth.
+A value that all events or all rows share may be stated once, in the contract. With one leg, `transaction_key` may be
+the match key. If events carry no money, state 0 on both sides and an ISO 4217 code such as XXX: then reports name
+what is lost, doubled, torn or invented, without amounts.
 
 ```yaml
 event:
@@ -118,8 +120,8 @@ ledger:
     currency: {{constant: EUR}}
 ```
 
-A path leads through objects to one value, so lists have none. YAML takes quotes around a whole value for its own: a
-key with a dot at the top of the payload is written `'"order.id"'`.
+A path leads through objects to one value; it cannot lead into a list. YAML removes quotes around a whole value, so a
+top-level key with a dot is written `'"order.id"'`.
 
 Values need not be JSON. `event.format` says how they are written; paths and all other rules stay the same:
 
@@ -127,7 +129,7 @@ Values need not be JSON. `event.format` says how they are written; paths and all
 - `json_schema`: JSON behind a zero byte and a schema's id. The schema itself is not asked for.
 - `avro`: the record behind a schema's id, decoded by the schema that wrote it. A string or an enum is a text. An int or
   a long is the number that stands there, also with a logical type. A decimal is a number with all its digits, a uuid of
-  16 bytes its text. Of a union it is what was written.
+  16 bytes its text. For a union, the field is the branch that was written.
 - `protobuf`: the message behind a schema's id and its place in the schema. A string, or an enum's name, is a text, and
   each integer a number. A field that was not set is missing where it is optional, in a oneof or a message; else it is
   its default. Of `google.type.Money`, or a message with its three fields, `price.amount` is the number that units and

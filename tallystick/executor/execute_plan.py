@@ -100,8 +100,8 @@ def execute_plan(
 
     approver: who answers for this start. approved_in: the scheduler's run in which people agreed, whose yes has an age;
     "": whoever has agreed to this plan counts, and where nobody needs to, this call is the approval.
-    terminal: where approver sits, on the command line. tell: called with each step once it is done. now: the verdict
-    store's clock, unless another is given.
+    terminal: where approver sits, on the command line. on_progress: called with each step once it is done. now:
+    the verdict store's clock, unless another is given.
     A new plan must still be what the store would plan now. Of one that has begun, what would not be planned so any more
     is refused by itself, once it is known not to be done.
     A dry run proves every item, publishes nothing and writes only the audit trail.
@@ -144,12 +144,17 @@ def _refuse_unapproved(work: ExecutionContext, approved_hash: str, *, allowed: C
     plan, contract = work.plan, work.contract
     require_same_books(work.engine, contract)  # also a plan that has begun: by another key its events are not found
     if approved_hash != plan.plan_hash:
-        raise PlanStale(f"{contract.name}: approved was {approved_hash}, the plan is {plan.plan_hash}")
+        raise PlanStale(
+            f"{contract.name}: approved was {approved_hash}, the plan is {plan.plan_hash}; ask for a new plan"
+        )
     begun = open_actions(work.engine, contract.name)
     has_begun = any(action.plan_id == plan.plan_id for action in begun.values())
     forbidden = _why_forbidden(allowed, plan, has_begun=has_begun)
     if read_plan(work.engine, plan.plan_id) is None:
-        raise PlanStale(f"{contract.name}: plan {plan.plan_id} was never stored")
+        raise PlanStale(
+            f"{contract.name}: plan {plan.plan_id} was never stored; expected a plan of this verdict store. Ask for "
+            "it there, with `tallystick compensation plan CONTRACT_FILE --by NAME`"
+        )
     asked = requesters(work.engine, plan)
     agreed = agreements(work.engine, plan.plan_id, scheduler_run_id=work.approved_in)
     refuse_too_few_people(contract, plan, asked=asked, agreed=agreed)

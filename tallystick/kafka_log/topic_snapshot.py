@@ -101,7 +101,10 @@ def read_offsets_at(
 
 def _refuse_missing(topic: str, described: Any) -> None:
     if described is None or described["error_code"]:
-        raise TopicNotFound(f"topic {topic}: the cluster has no such topic, or this client may not describe it")
+        raise TopicNotFound(
+            f"topic {topic}: the cluster has no such topic, or this client may not describe it. Check its name in the "
+            "contract, and grant DESCRIBE: `tallystick grants CONTRACT_FILE --for kafka` prints the rights"
+        )
 
 
 _ANY_REPLICA = -2

@@ -83,7 +83,7 @@ from tallystick.store.runs.sample_store import read_samples
 def take_cut_census(
     sides: Sources, cut: Cut, on_progress: OnProgress
 ) -> tuple[tuple[PartitionCensus, ...], LastBatches]:
-    """Census of every slice of the cut, and its last batches. tell: how far it is.
+    """Census of every slice of the cut, and its last batches. on_progress: told how far it is.
 
     Raises OffsetNotInLog where the log no longer holds it.
     """

@@ -6,7 +6,8 @@ from tallystick.contract.compare import ComparedColumns
 from tallystick.contract.contract import Contract
 from tallystick.ledger.postgres_sql import written_xid_statements
 from tallystick.model.direction import Direction
-from tallystick.model.run_result import KeyIndex, RunFigures
+from tallystick.model.finding_names import Doubt
+from tallystick.model.run_result import KeyIndex, RunFigures, RunResult
 from tallystick.model.stored_run import StoredRun
 from tallystick.report.lag_rows import grace_sentence
 from tallystick.text.money import format_money
@@ -16,11 +17,7 @@ from tallystick.text.verdict_sentence import counted
 def guarantees(run: StoredRun, contract: Contract) -> Iterator[tuple[str, str]]:
     """Yield the guarantees behind the verdict; each line names what enforces it."""
     figures = run.result.figures
-    yield (
-        "Read committed",
-        "Spark read below the LSO with isolation.level=read_committed, asserted before the first row; "
-        f"{_second_reader(figures)}",
-    )
+    yield "Read committed", _read_committed(run.result, contract)
     if contract.event.compared:
         yield "Compared columns", _compared(contract.event.compared)
     yield (
@@ -61,13 +58,25 @@ def _compared(columns: ComparedColumns) -> str:
     return f"Each pair agrees in its money and in {named}. What is changed there after that is not compared again."
 
 
-def _second_reader(figures: RunFigures) -> str:
-    if not figures.census:
-        return "no partition was read."
-    disagreeing = [part for part in figures.census if part.spark_rows != part.readable_records]
-    if disagreeing:
-        return f"the census, a second reader, counts differently in {counted(len(disagreeing), 'partition')}."
-    return f"the census, a second reader, counted the same in {counted(len(figures.census), 'partition')}."
+def _read_committed(result: RunResult, contract: Contract) -> str:
+    """True of every TALLYSTICK_SCAN, which no run stores."""
+    census = result.figures.census
+    if not census:
+        return "No partition was read."
+    other = [part for part in census if part.spark_rows != part.readable_records]
+    by_client = [one for one in result.doubts if one.doubt is Doubt.READERS_DISAGREE and "client_rows" in one.details]
+    bytes_seen = f"other bytes in {counted(len(by_client), 'partition')}" if by_client else "the same bytes"
+    numbers = (
+        f"in {counted(len(other), 'partition')} it read another number of records than it counted."
+        if other
+        else f"in {counted(len(census), 'partition')} it read as many records as it counted."
+    )
+    return (
+        f"Tallystick read below the LSO and counted every offset there; {numbers} Kafka's own client, with "
+        "isolation.level=read_committed asserted before its first record, read at most 10,000 of these offsets"
+        f"{' a side' if contract.input_topics else ''} again and saw {bytes_seen}. Where TALLYSTICK_SCAN asks for it, "
+        "that client read all records instead, and Tallystick only counted."
+    )
 
 
 def slice_guarantee(contract: Contract, figures: RunFigures) -> str:

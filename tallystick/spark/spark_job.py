@@ -253,8 +253,9 @@ def find_jars(environment: Mapping[str, str]) -> list[Path]:
     jars = sorted(folder.glob("*.jar"))
     if not jars and (named or not _spark_has_jars(environment)):
         raise SparkNotReady(
-            f"TALLYSTICK_JARS_DIR: {folder} has no jars; expected Spark's Kafka and PostgreSQL jars there: fetch them "
-            f"with `tallystick jars fetch {folder}`, or let TALLYSTICK_SPARK_CONF name them as spark.jars.packages"
+            f"TALLYSTICK_JARS_DIR: {folder} has no jars; expected Spark's jars for Kafka, databases and Iceberg there: "
+            f"fetch them with `tallystick jars fetch {folder}`, or let TALLYSTICK_SPARK_CONF name them as "
+            "spark.jars.packages"
         )
     return jars
 

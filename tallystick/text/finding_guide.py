@@ -64,7 +64,7 @@ BREAK_TEXTS: Mapping[BreakClass, ClassText] = {
     ),
     BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN: ClassText(
         title="Duplicate in topic: cause unknown",
-        means="The event stands twice; what would tell why (producer id, session header, the other copy) is not there.",
+        means="The event is there twice; what would show why (producer id, session header, the other copy) is missing.",
         check_first="Compare the copies' times with deployments, and let producers write a session header from now on.",
     ),
     BreakClass.DUPLICATE_IN_LEDGER: ClassText(
@@ -109,7 +109,7 @@ BREAK_TEXTS: Mapping[BreakClass, ClassText] = {
     ),
     BreakClass.GROUP_SUM_MISMATCH: ClassText(
         title="Group sum mismatch",
-        means="Many to one: all parts that there are add up to another sum than the one copy of the other side says.",
+        means="Many to one: the parts do not add up to the amount of the one copy on the other side.",
         check_first="See what is missing or too much: is it the amount of one part that was lost or written twice?",
     ),
     BreakClass.TORN_TRANSACTION: ClassText(
@@ -221,7 +221,7 @@ DOUBT_TEXTS: Mapping[Doubt, ClassText] = {
     ),
     Doubt.HELD_BY_REPLICATION: ClassText(
         title="Held by missing replicas",
-        means="Too few replicas have records that their producer was told are there, so that nobody can read them yet.",
+        means="Too few replicas hold records that were acknowledged to their producer, so nobody can read them yet.",
         check_first="Bring back the brokers that are named as out of sync; the next run reads what they held back.",
     ),
     Doubt.HELD_BY_LEDGER_HORIZON: ClassText(
@@ -236,7 +236,7 @@ DOUBT_TEXTS: Mapping[Doubt, ClassText] = {
     ),
     Doubt.READERS_DISAGREE: ClassText(
         title="Readers disagree",
-        means="Spark and the census, two independent readers, counted differently at the same offsets.",
+        means="Two readings of the same offsets differ: rows and census, or Tallystick and Kafka's own client.",
         check_first="Check the isolation level and the client versions: one reader sees what it should not, or skips.",
     ),
     Doubt.VACUOUS_RUN: ClassText(

@@ -10,13 +10,13 @@ REASON_TEXTS: Mapping[ReasonCode, str] = {
     ReasonCode.EXTRA_WAS_FOLLOWED: "the other side followed it",
     ReasonCode.EXTRA_ALONE: "the other side has no {row} for it",
     ReasonCode.KEY_WAS_PAIRED: "its key was paired already",
-    ReasonCode.BESIDE_UNREAD: "another one of its key stands where no run has read it",
+    ReasonCode.BESIDE_UNREAD: "another copy of its key is where no run has read",
     ReasonCode.IDLE_REVERSAL: (
         "it takes back {about}, which is no {row} of its leg and money that a run judged one too many"
     ),
     ReasonCode.FIELDS_DIFFER: "the compared fields differ",
     ReasonCode.SUM_DIFFERS: "its parts add up to another sum",
-    ReasonCode.OTHER_MONEY_THAN_PAIRED: "it is not what was paired with its event: its money is another",
+    ReasonCode.OTHER_MONEY_THAN_PAIRED: "its amount or currency differs from what its event was paired with",
     ReasonCode.ORIGIN_STILL_OPEN: "its event is in a producer transaction that is still open",
     ReasonCode.WITHIN_GRACE: "within the partner's grace",
     ReasonCode.BEYOND_CUT: "its partner lies beyond the cut of the {there}",
@@ -29,11 +29,9 @@ REASON_TEXTS: Mapping[ReasonCode, str] = {
     ReasonCode.INPUT_OUT_OF_SIGHT: "its input may lie beyond the retained log and the index of keys",
     ReasonCode.PARTNER_UNREAD: "its partner on the {there} could not be read",
     ReasonCode.SIDE_HELD_BACK: "the {there} is held back before the deadline",
-    ReasonCode.ACKNOWLEDGED_OFFSET_EXPIRED: (
-        "what the offset held that was acknowledged for it cannot be said any more"
-    ),
+    ReasonCode.ACKNOWLEDGED_OFFSET_EXPIRED: "the offset that was acknowledged for it can no longer be read",
     ReasonCode.CUT_AWAY: "the log was cut back below it while this run read it",
-    ReasonCode.TAKEN_BACK_ROW_GONE: "one of its key was taken back, and does not stand any more",
+    ReasonCode.TAKEN_BACK_ROW_GONE: "a row of its key was reversed and has since gone",
     ReasonCode.SETTLED_WITHOUT_IT: "the {there} has settled past the deadline without it",
     ReasonCode.PARTNER_CAME: "its partner came",
     ReasonCode.TAKEN_BACK: "a compensation took it back",

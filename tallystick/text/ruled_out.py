@@ -33,7 +33,7 @@ RULED_OUT: Mapping[BreakClass, tuple[str, ...]] = {
     ),
     BreakClass.MISROUTED_IN_TOPIC: (
         "It is not missing: a committed record of the key lies on another topic.",
-        "It is no second copy: the topic of its own leg has none.",
+        "It is not a second copy: the topic of its own leg has none.",
     ),
     BreakClass.MISSING_IN_LEDGER: (
         _NOT_LATE,
@@ -41,37 +41,37 @@ RULED_OUT: Mapping[BreakClass, tuple[str, ...]] = {
         "It is not only outside the slice: the key was looked up in the whole table.",
     ),
     BreakClass.DUPLICATE_IN_TOPIC_NO_IDEMPOTENCE: (
-        "It is no second process: both copies carry the same session.",
-        "It is no resend of a producer with idempotence: neither copy has a producer id.",
+        "It is not a second process: both copies carry the same session.",
+        "It is not a resend of a producer with idempotence: neither copy has a producer id.",
     ),
     BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION: (
-        "It is no retry that the broker would drop: producer id and sequence of the copies differ.",
-        "It is no zombie: the copies are not of two epochs of one transactional.id, as far as anybody knows.",
-        "It is no input handled twice: the copies do not name the same source in two sessions.",
+        "It is not a retry that the broker would drop: producer id and sequence of the copies differ.",
+        "It is not a zombie: the copies are not of two epochs of one transactional.id, as far as anybody knows.",
+        "It is not an input handled twice: the copies do not name the same source in two sessions.",
     ),
     BreakClass.DUPLICATE_IN_TOPIC_ZOMBIE: (
-        "It is no unrelated producer: both copies are of one transactional.id, in two generations.",
-        "It is no retry that the broker would drop: the producer epochs of the copies differ.",
+        "It is not an unrelated producer: both copies are of one transactional.id, in two generations.",
+        "It is not a retry that the broker would drop: the producer epochs of the copies differ.",
     ),
     BreakClass.DUPLICATE_IN_TOPIC_REPROCESSED: (
-        "It is no retry of one process: the copies were written in two sessions.",
-        "It is no other input: where the copies name their source, it is the same.",
+        "It is not a retry of one process: the copies were written in two sessions.",
+        "It is not another input: where the copies name their source, it is the same.",
     ),
     BreakClass.DUPLICATE_IN_TOPIC_COMPENSATED: (
-        "It is no fault of the pipeline's own: one copy carries the header of our compensating action.",
-        "It is no repair made twice: the action stands on the log once; the other copy is the original.",
+        "It is not a fault of the pipeline itself: one copy carries the header of our compensating action.",
+        "It is not a repair made twice: the action stands on the log once; the other copy is the original.",
     ),
     BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN: (
         "It is a duplicate for certain; its cause is not: a producer id, a session or the other copy is not there.",
         "A session header on every record, and copies that are still on the log, would decide it.",
     ),
     BreakClass.DUPLICATE_IN_LEDGER: (
-        "It follows no doubled event: the topic has fewer committed copies than the ledger has rows.",
-        "It is no rewritten row: the rows stand beside one another under ids of their own.",
+        "It does not follow a doubled event: the topic has fewer committed copies than the ledger has rows.",
+        "It is not a rewritten row: the rows stand beside one another under ids of their own.",
     ),
     BreakClass.DUPLICATE_IN_LEDGER_COMPENSATED: (
-        "It is no second posting by the consumer: one of the two rows holds the id of our compensating action.",
-        "It is no repair that is over: no row takes our row back.",
+        "It is not a second posting by the consumer: one of the two rows holds the id of our compensating action.",
+        "It is not a repair that is over: no row takes our row back.",
     ),
     BreakClass.PHANTOM_IN_TOPIC: (
         _NOT_LATE,
@@ -86,37 +86,37 @@ RULED_OUT: Mapping[BreakClass, tuple[str, ...]] = {
         _NOT_EXPIRED,
     ),
     BreakClass.ROW_WITHOUT_KEY: (
-        "It is no phantom: nothing was looked up, since the row names no event.",
-        "It is no event without a key: such a record is unreadable, and a doubt.",
+        "It is not a phantom: nothing was looked up, since the row names no event.",
+        "It is not an event without a key: such a record is unreadable, and a doubt.",
     ),
     BreakClass.FOREIGN_IN_TOPIC: (
         "It is not of a known writer: its origin is none of those that the contract names.",
         "It is not late: the deadline had passed, and the ledger has no row for it anywhere.",
     ),
     BreakClass.ABORTED_READ_IN_LEDGER: (
-        "It is no phantom: records of the key are there, and each of them was aborted.",
+        "It is not a phantom: records of the key are there, and each of them was aborted.",
         "It was not sent again: no committed or open record of the key lies on the retained log.",
         "It is not still open: the transactions of its records have ended with an ABORT marker.",
     ),
     BreakClass.OPEN_READ_IN_LEDGER: (
         "It was not aborted yet: the transaction of its record had not ended when the row was already there.",
-        "It is no phantom: the record of the key is there, above the LSO.",
+        "It is not a phantom: the record of the key is there, above the LSO.",
     ),
     BreakClass.AMOUNT_MISMATCH: (
-        "It is no way of writing: amounts are compared as whole minor units, by the unit that the contract declares.",
-        "It is no mix-up of two items: event and row pair by their key, one with one, and agree in currency.",
+        "It is not a matter of notation: amounts are compared as whole minor units, by the contract's unit.",
+        "It is not a mix-up of two items: event and row pair by their key, one with one, and agree in currency.",
     ),
     BreakClass.CURRENCY_MISMATCH: (
-        "It is no way of writing: codes are compared after the rule for their case that the contract declares.",
-        "It is no mix-up of two items: event and row pair by their key, one with one.",
+        "It is not a matter of notation: codes are compared after the rule for their case that the contract declares.",
+        "It is not a mix-up of two items: event and row pair by their key, one with one.",
     ),
     BreakClass.COLUMN_MISMATCH: (
-        "It is no way of writing: values are compared by the kind and the tolerance that the contract declares.",
-        "It is no mix-up of two items: event and row pair by their key, one with one, and agree in their money.",
+        "It is not a matter of notation: values are compared by the kind and the tolerance that the contract declares.",
+        "It is not a mix-up of two items: event and row pair by their key, one with one, and agree in their money.",
     ),
     BreakClass.GROUP_SUM_MISMATCH: (
         "It is not late: the deadline of the whole had passed, and no part of the key lies beyond the cut.",
-        "It is no rounding: amounts are added up as whole minor units, of one currency.",
+        "It is not a rounding difference: amounts are added up as whole minor units, of one currency.",
         _NOT_EXPIRED,
     ),
     BreakClass.TORN_TRANSACTION: (
@@ -130,20 +130,20 @@ RULED_OUT: Mapping[BreakClass, tuple[str, ...]] = {
         "It is not still open: the transaction has ended on the partitions that are named.",
     ),
     BreakClass.BLED_INTO_TRANSACTION: (
-        "It is no epoch that changes with each transaction: both epochs' records lie before one and the same marker.",
-        "It is no zombie of its own: the earlier epoch's record was committed by the later one's marker.",
+        "It is not an epoch that changes with each transaction: both epochs' records lie before the same marker.",
+        "It is not a zombie by itself: the earlier epoch's record was committed by the later one's marker.",
     ),
     BreakClass.OUT_OF_ORDER_IN_TOPIC: (
-        "It is no order between partitions, which Kafka never promises: both records lie on one partition.",
-        "It is no second copy: the records are of two events of one ordering key.",
+        "It is not the order between partitions, which Kafka never promises: both records lie on one partition.",
+        "It is not a second copy: the records are of two events of one ordering key.",
     ),
     BreakClass.COMPENSATED_TWICE: (
-        "It is no late original: both records carry the header of the same action.",
+        "It is not a late original: both records carry the header of the same action.",
         "It is not one that was aborted: both records are committed.",
     ),
     BreakClass.COMPENSATION_NOT_EFFECTIVE: (
         "It is not in flight: the action was done longer than the grace ago, and its side had settled past it.",
-        "It is no repair of another break: the action names this one.",
+        "It is not a repair of another break: the action names this one.",
     ),
 }
 """In the order in which a person would ask."""

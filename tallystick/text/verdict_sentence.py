@@ -40,7 +40,7 @@ def verdict_sentence_of(result: RunResult, found: BreakSums) -> str:
             return f"{_breaks(found)}{_doubts_beside(result)}"
         case Verdict.INCONCLUSIVE:
             first = result.doubts[0].sentence if result.doubts else "Nothing was proven."
-            return f"No break is proven, and neither are the books. {first}{_more_doubts(result)}"
+            return f"No break was found, but the window is not proven either. {first}{_more_doubts(result)}"
         case Verdict.MATCHED:
             return f"{_matched(result)}{_in_flight(result)}"
 

@@ -288,7 +288,7 @@ def test_a_plan_that_was_approved_under_another_hash_is_refused() -> None:
     lost = books(*LOST)
     plan = lost.plan()
     said = stopped_by(lost, lambda: lost.start(plan, approved_hash="another"), PlanStale)
-    assert said == f"books: approved was another, the plan is {plan.plan_hash}"
+    assert said == f"books: approved was another, the plan is {plan.plan_hash}; ask for a new plan"
     assert lost.events(plan.items[0].match_key) == []
 
 
@@ -296,7 +296,7 @@ def test_a_plan_that_was_never_stored_is_refused() -> None:
     lost = books(*LOST)
     plan = lost.plan(saved=False)
     said = stopped_by(lost, lambda: lost.start(plan), PlanStale)
-    assert said == f"books: plan {plan.plan_id} was never stored"
+    assert said.startswith(f"books: plan {plan.plan_id} was never stored; expected a plan of this verdict store.")
 
 
 def test_a_plan_whose_row_has_changed_since_is_refused_and_a_new_one_is_asked_for() -> None:

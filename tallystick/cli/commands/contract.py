@@ -35,7 +35,8 @@ def check_contracts(
 ) -> None:
     """Check contract files without connecting to anything.
 
-    All faults of all files are reported at once: file, field, the value found and the value expected.
+    Each fault names file, field, the value found and the value expected. All fields of all files are checked at once; a
+    section whose fields do not fit together prints one fault at a time.
 
     Example: `tallystick contract check dags/contracts`
     """
@@ -128,10 +129,11 @@ def print_contract_of_odcs(
         str | None, typer.Option(metavar="CONNECTION_ID", help="Connection of the ledger, which ODCS does not name.")
     ] = None,
 ) -> None:
-    """Print a first contract out of an Open Data Contract: one that `to-odcs` wrote, or one of somebody else.
+    """Print a first contract made from an Open Data Contract, which `to-odcs` or somebody else wrote.
 
-    Of the latter, each schema of physicalType topic is a leg, and the one of physicalType table the ledger. Fields get
-    their roles by names and types: read the contract before you use it. Exit code 2: a field was not found.
+    Where somebody else wrote it, each schema of physicalType topic becomes a leg, and the one of physicalType table the
+    ledger. Fields get their roles by names and types: read the contract before you use it. Exit code 2: a field was not
+    found.
 
     Example: `tallystick contract from-odcs orders.odcs.yaml --kafka shop_kafka --ledger shop_db`
     """

@@ -85,8 +85,8 @@ def prune_store(
     the audit trail stay, and so does what is open, or written off by a person, or repaired: docs/retention.md.
 
     Only the store's owner can delete; --dry-run works with any role. Runs may go on meanwhile. It may be stopped at
-    any time: the next one goes on. Prune only when every worker has this version: the first pruning ends that the store
-    serves an older one.
+    any time: the next run of the command continues. Prune only when every worker has this version: after the first
+    pruning, older versions can no longer use the store.
 
     Example: `tallystick store prune --older-than 90d --dry-run`
 

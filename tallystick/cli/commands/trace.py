@@ -38,7 +38,7 @@ def trace_one_key(
     stored: matched, a break and what became of it, in flight, not judged yet, not seen, or not told. Nothing is stored,
     and the key is printed nowhere.
 
-    Exit code 1: a break of the key stands. Exit code 3: none stands, and not all could be asked.
+    Exit code 1: a break of the key is open. Exit code 3: none is open, but not everything could be asked.
 
     Example: `tallystick trace 7c9e6679-7425-40de-944b-e07fc1f90ae7`
     """

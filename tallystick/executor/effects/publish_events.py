@@ -90,7 +90,8 @@ def publish_together(
     on_progress: OnProgress = no_progress,
     why_not_commit: Callable[[], str | None] = lambda: None,
 ) -> tuple[Mapping[str, str | int], ...]:
-    """Publish all records in one transaction; give topic, partition and offset of each. tell: of each step.
+    """Publish all records in one transaction; give topic, partition and offset of each. on_progress: told of each
+    step.
 
     why_not_commit: asked once the broker has all records. From then on it gives the transaction up after a minute,
     however long we sleep; before that we may have slept for days.

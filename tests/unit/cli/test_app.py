@@ -35,7 +35,15 @@ def test_the_help_names_every_command_and_every_exit_code() -> None:
         "metrics",
     ):
         assert f" {name} " in output
-    for code in ("0 matched", "1 broken", "2 refused", "3 inconclusive", "70 a bug", "130 interrupted"):
+    for code in (
+        "0 matched",
+        "1 broken",
+        "2 refused",
+        "3 inconclusive",
+        "70 a bug",
+        "130 interrupted",
+        "141 the reader",
+    ):
         assert code in output
 
 

@@ -29,8 +29,8 @@ def test_an_offset_that_nobody_explains_is_seen(matched_run: StoredRun, contract
 def test_a_reader_that_counts_differently_is_seen(matched_run: StoredRun, contract: Contract) -> None:
     one, two = matched_run.result.figures.census
     html = render_report(with_census(matched_run, replace(one, spark_rows=2), two), contract)
-    assert "counts differently in 1 partition" in html
-    assert "counted the same" in render_report(matched_run, contract)
+    assert "in 1 partition it read another number of records than it counted" in html
+    assert "in 2 partitions it read as many records as it counted" in render_report(matched_run, contract)
 
 
 def test_a_run_with_many_partitions_draws_some_and_lists_all(matched_run: StoredRun, contract: Contract) -> None:

@@ -5,6 +5,8 @@ from dataclasses import replace
 from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.config_check import CheckResult
 from tallystick.kafka_cluster.state import CLUSTER_STATE, ClusterState, TopicSettings
+from tallystick.model.finding_names import Doubt
+from tallystick.model.findings import DoubtFound
 from tallystick.model.run_result import IndexFile, KeyIndex
 from tallystick.model.stored_run import StoredRun
 from tallystick.report.guarantees import guarantees
@@ -42,6 +44,18 @@ def test_by_written_xid_the_report_says_what_is_seen_and_what_is_not(matched_run
     assert "Rows that are deleted later are not seen" in says(earlier_rows="archived")
     assert "Not seen: a row whose amount, currency or key is changed after it was paired" in says()
     assert "What the rows of 24 windows back say is read again and compared" in says(compared_windows=24)
+
+
+def test_that_kafkas_own_client_saw_other_bytes_is_said_and_how_little_it_reads(matched_run: StoredRun) -> None:
+    def says(of: Contract, *doubts: DoubtFound) -> str:
+        run = replace(matched_run, result=replace(matched_run.result, doubts=doubts))
+        return dict(guarantees(run, of))["Read committed"]
+
+    other = DoubtFound(doubt=Doubt.READERS_DISAGREE, sentence="s", details={"client_rows": 3})
+    counted = DoubtFound(doubt=Doubt.READERS_DISAGREE, sentence="s", details={"census_rows": 3})
+    assert "10,000 of these offsets again and saw other bytes in 1 partition." in says(contract_of(), other)
+    assert "10,000 of these offsets again and saw the same bytes." in says(contract_of(), counted)
+    assert "at most 10,000 of these offsets a side again" in says(contract_of(T2T))
 
 
 def test_what_is_compared_besides_money_is_named_with_its_rule(matched_run: StoredRun) -> None:

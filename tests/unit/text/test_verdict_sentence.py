@@ -19,7 +19,10 @@ def test_a_broken_run_says_how_many_breaks_and_how_much_money(broken_run: Stored
 
 def test_an_inconclusive_run_says_what_it_could_not_see(inconclusive_run: StoredRun) -> None:
     sentence = verdict_sentence(inconclusive_run.result)
-    assert sentence == f"No break is proven, and neither are the books. {inconclusive_run.result.doubts[0].sentence}"
+    assert (
+        sentence
+        == f"No break was found, but the window is not proven either. {inconclusive_run.result.doubts[0].sentence}"
+    )
     two = replace(inconclusive_run.result, doubts=inconclusive_run.result.doubts * 2)
     assert verdict_sentence(two).endswith(" And 1 more doubt.")
 
