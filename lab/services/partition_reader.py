@@ -64,10 +64,6 @@ class PartitionReader:
         """Count a message as handled."""
         self.reached[_partition(message)] = _offset(message) + 1
 
-    def rewind(self, message: Message) -> None:
-        """Read this message again."""
-        self.consumer.seek(TopicPartition(*_partition(message), _offset(message)))
-
     def progress(self, message: Message) -> list[TopicPartition]:
         """Give the offsets to save once this message is handled."""
         return [TopicPartition(*_partition(message), _offset(message) + 1)]

@@ -18,7 +18,7 @@ def acknowledgement(contract_name: str, alert_name: str, *, by: str, firing: Map
     firing: name to its newest alert, where that is no resolve. Raises AcknowledgementRefused.
     """
     who = escape_untrusted(
-        given_text("--by", by, expected="the name of who takes it on", refused=AcknowledgementRefused)
+        given_text("--by", by, expected="the name of who acknowledges it", refused=AcknowledgementRefused)
     )
     before = firing.get(alert_name)
     if before is None:
@@ -29,7 +29,7 @@ def acknowledgement(contract_name: str, alert_name: str, *, by: str, firing: Map
     if before.action is AlertAction.ACKNOWLEDGE:
         raise AcknowledgementRefused(
             f"{contract_name}: {alert_name} is acknowledged already, by {before.details['acknowledged_by']}; expected "
-            "one that nobody has taken on"
+            "one that nobody has acknowledged"
         )
     return replace(
         before,

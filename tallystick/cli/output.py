@@ -16,7 +16,7 @@ from tallystick.cli.table import Rows, console
 from tallystick.compensation.write_off import BreakWrittenOff
 from tallystick.contract.change import ChangeEffect, ContractChange, gravest, value_text
 from tallystick.contract.contract import Contract
-from tallystick.kafka_cluster.config_check import CheckResult, PostureLine
+from tallystick.kafka_cluster.config_check import CheckResult, ConfigLine
 from tallystick.matching.closed_cut import CutClosed
 from tallystick.model.break_history import ToldBreak
 from tallystick.model.census_values import PartitionCensus
@@ -228,7 +228,7 @@ def print_census(census: Sequence[PartitionCensus]) -> None:
     _print_rows(table)
 
 
-def print_config_check(lines: Sequence[PostureLine]) -> None:
+def print_config_check(lines: Sequence[ConfigLine]) -> None:
     """Print one line per setting; below, what to do about those that are not ok."""
     out, table = console(), Rows("where", "setting", "value", "result", "required")
     for line in lines:

@@ -12,7 +12,7 @@ from tallystick.compensation.write_off import BreakWrittenOff
 from tallystick.contract.change import ContractChange
 from tallystick.contract.contract import Contract
 from tallystick.judging.allowed_oddities import LEGAL_ODDITIES_VERSION, count_oddities
-from tallystick.kafka_cluster.config_check import PostureLine
+from tallystick.kafka_cluster.config_check import ConfigLine
 from tallystick.matching.closed_cut import CutClosed
 from tallystick.model.break_history import ToldBreak
 from tallystick.model.census_values import PartitionCensus
@@ -137,7 +137,7 @@ def contract_changes_document(
     }
 
 
-def posture_document(lines: Iterable[PostureLine]) -> list[dict[str, Any]]:
+def config_check_document(lines: Iterable[ConfigLine]) -> list[dict[str, Any]]:
     """One object per setting."""
     return [asdict(line) for line in lines]
 

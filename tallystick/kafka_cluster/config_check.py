@@ -42,7 +42,7 @@ class CheckResult(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PostureLine:
+class ConfigLine:
     """One setting. scope: a topic, a connection, CLUSTER or CONTRACT. needs: what would be ok. do: one action; "" where
     it is.
 
@@ -58,14 +58,14 @@ class PostureLine:
     loses: bool = False
 
 
-def posture(
+def config_check(
     contract: Contract,
     *,
     topics: Iterable[TopicSettings],
     broker: BrokerSettings | None,
     census: Sequence[PartitionCensus],
     server_proofs: Iterable[ServerProof] = (),
-) -> tuple[PostureLine, ...]:
+) -> tuple[ConfigLine, ...]:
     """Every line of every topic of the contract, then the cluster's, the connections' and the contract's own."""
     read, horizon = {one.topic: one for one in topics}, reconciliation_horizon(contract)
     return (
@@ -106,12 +106,12 @@ def longest_interval(schedule: str, start: datetime) -> timedelta:
 
 
 @lru_cache(maxsize=1_000)
-def _topic(topic: str, read: TopicSettings | None, horizon: timedelta) -> tuple[PostureLine, ...]:
+def _topic(topic: str, read: TopicSettings | None, horizon: timedelta) -> tuple[ConfigLine, ...]:
     """What the topic's own settings say. They are the same in nearly each run."""
     return (*_replication(topic, read), *_log(topic, read, horizon))
 
 
-def _replication(topic: str, read: TopicSettings | None) -> Iterator[PostureLine]:
+def _replication(topic: str, read: TopicSettings | None) -> Iterator[ConfigLine]:
     """RF 3 with min.insync.replicas 2 and acks=all: one broker may go without loss. Source: Kafka's design, 4.7."""
     yield _line(
         "replication factor",
@@ -149,7 +149,7 @@ def _replication(topic: str, read: TopicSettings | None) -> Iterator[PostureLine
     )
 
 
-def _log(topic: str, read: TopicSettings | None, horizon: timedelta) -> Iterator[PostureLine]:
+def _log(topic: str, read: TopicSettings | None, horizon: timedelta) -> Iterator[ConfigLine]:
     """What may take a record before it is read: compaction, and retention by time or by size."""
     yield _line(
         "cleanup.policy",
@@ -169,7 +169,7 @@ def _log(topic: str, read: TopicSettings | None, horizon: timedelta) -> Iterator
         do="raise it: what expires unread can never be proven",
     )
     limited = read is not None and read.retention_bytes >= 0
-    yield PostureLine(
+    yield ConfigLine(
         setting="retention.bytes",
         scope=topic,
         value=_NOT_READ if read is None else _bytes(read.retention_bytes),
@@ -200,12 +200,12 @@ def _counts(census: Sequence[PartitionCensus]) -> _Counts:
 
 
 @lru_cache(maxsize=1_000)
-def _producers(declared: str, topic: str, counts: _Counts) -> tuple[PostureLine, ...]:
+def _producers(declared: str, topic: str, counts: _Counts) -> tuple[ConfigLine, ...]:
     """Whether the records keep what the contract declares of its producers. Sources: KIP-98, KIP-360, KIP-890."""
     return tuple(_producer_lines(declared, topic, counts))
 
 
-def _producer_lines(declared: str, topic: str, counts: _Counts) -> Iterator[PostureLine]:
+def _producer_lines(declared: str, topic: str, counts: _Counts) -> Iterator[ConfigLine]:
     counted, without, plain = counts.partitions > 0, counts.without_producer_id, counts.plain
     fenced, ended = counts.fenced, counts.ended
     if declared != "any":
@@ -239,14 +239,14 @@ def _producer_lines(declared: str, topic: str, counts: _Counts) -> Iterator[Post
 @lru_cache(maxsize=1_000)
 def _transactions(
     broker: BrokerSettings | None, settle_timeout: timedelta, partner_grace: timedelta, pause: timedelta
-) -> tuple[PostureLine, ...]:
+) -> tuple[ConfigLine, ...]:
     """What the brokers allow a transaction, and how long they remember a producer. Sources: KIP-98, KIP-854."""
     return tuple(_transaction_lines(broker, settle_timeout, partner_grace, pause))
 
 
 def _transaction_lines(
     broker: BrokerSettings | None, settle_timeout: timedelta, partner_grace: timedelta, pause: timedelta
-) -> Iterator[PostureLine]:
+) -> Iterator[ConfigLine]:
     longest = timedelta(milliseconds=broker.transaction_max_timeout_ms) if broker else timedelta(0)
     yield _line(
         "transaction.max.timeout.ms",
@@ -283,7 +283,7 @@ def longest_pause(contract: Contract) -> timedelta:
     return max(longest_interval(contract.schedule, contract.start_date), timedelta(seconds=approval))
 
 
-def _connection(proof: ServerProof) -> PostureLine:
+def _connection(proof: ServerProof) -> ConfigLine:
     """Who stands between reads what we read, and may answer in the server's place. On one machine nobody does."""
     if not proof.value:
         do = "let this command see the connection, as TALLYSTICK_CONN_ and its id, and look what it says of TLS"
@@ -293,7 +293,7 @@ def _connection(proof: ServerProof) -> PostureLine:
         do = "" if safe else "turn TLS on there and let the connection prove the server: anybody on the way may answer"
         standing = CheckResult.OK if safe else CheckResult.AT_RISK
     local = ", on this machine" if proof.is_local else ""
-    return PostureLine(
+    return ConfigLine(
         setting=proof.setting,
         scope=proof.connection,
         value=f"{proof.value}{local}" if proof.value else _NOT_READ,
@@ -303,12 +303,12 @@ def _connection(proof: ServerProof) -> PostureLine:
     )
 
 
-def _reader(contract: Contract) -> Iterator[PostureLine]:
+def _reader(contract: Contract) -> Iterator[ConfigLine]:
     """The ledger's consumer, where the ledger follows the topic: nothing can ask it, so the owner declares it."""
     if contract.direction is not Direction.TOPIC_TO_LEDGER:
         return
     declared = contract.ledger.consumer_isolation
-    yield PostureLine(
+    yield ConfigLine(
         setting="ledger.consumer_isolation",
         scope=CONTRACT,
         value=declared or "not declared",
@@ -326,13 +326,13 @@ _READ_IT = "let this client describe the topic's and the brokers' settings (DESC
 
 def _line(
     setting: str, scope: str, value: object | None, needs: str, *, ok: bool, do: str, loses: bool = False
-) -> PostureLine:
+) -> ConfigLine:
     """A line of a setting that was read, or, with value None, that nobody could read."""
     if value is None:
-        return PostureLine(
+        return ConfigLine(
             setting=setting, scope=scope, value=_NOT_READ, needs=needs, standing=CheckResult.UNKNOWN, do=_READ_IT
         )
-    return PostureLine(
+    return ConfigLine(
         setting=setting,
         scope=scope,
         value=f"{value:,}" if isinstance(value, int) else str(value),

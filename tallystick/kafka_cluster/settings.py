@@ -1,6 +1,6 @@
 """The settings of the cluster: how topics are configured and replicated, and what transactional producers may do.
 
-Asked with every run. Decides nothing: the posture rules and the classes do.
+Asked with every run. Decides nothing: the rules of the config check and the classes do.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any
@@ -17,7 +16,7 @@ from tallystick.kafka_log.log_walk import DecidedBatch, Outcome, batch_at
 from tallystick.kafka_log.open_batch import Record, open_batch, readable_records
 from tallystick.kafka_log.transaction_span import TransactionSpan, read_spans
 from tallystick.kafka_log.unpacking import UnreadableBatch
-from tallystick.model.offsets import TopicPartition
+from tallystick.model.offsets import TopicPartition, partition_of
 
 SESSION_HEADER = "session"
 """One value per producing process: tells a retry from a second process where there is no producer id."""
@@ -132,7 +131,7 @@ def unpacked(record: bytes, span: TransactionSpan | None = None) -> LogRecord:
     """Return the record that `packed` was given, with this span."""
     values = _UNPACK.decode(memoryview(record)[1:])
     return LogRecord(
-        topic_partition=_partition(values[0], values[1]),
+        topic_partition=partition_of(values[0], values[1]),
         kafka_offset=values[2],
         outcome=Outcome(values[3]),
         producer_id=values[4],
@@ -152,11 +151,6 @@ def unpacked(record: bytes, span: TransactionSpan | None = None) -> LogRecord:
         reverses=values[18],
         span=span,
     )
-
-
-@lru_cache(maxsize=1024)
-def _partition(topic: str, partition: int) -> TopicPartition:
-    return TopicPartition(topic=topic, partition=partition)
 
 
 class PackedRecords(Mapping[str, LogRecord]):

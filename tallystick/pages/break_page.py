@@ -41,7 +41,7 @@ class FieldRow:
 class LifeRow:
     """Something that happened to the break.
 
-    kind: seen, proven, told, taken on, planned, acted, changed, cleared, given up. plan_id: whose page tells more.
+    kind: seen, proven, told, acknowledged, planned, acted, changed, cleared, given up. plan_id: whose page tells more.
     """
 
     at_utc: datetime
@@ -210,8 +210,8 @@ def _seen(told: ToldBreak) -> Iterator[LifeRow]:
 
 def _told(alert: AlertTold) -> Iterator[LifeRow]:
     if alert.action is AlertAction.ACKNOWLEDGE:
-        words = f"{escape_untrusted(alert.acknowledged_by)} took the incident on."
-        yield LifeRow(at_utc=alert.recorded_at, kind="taken on", words=words)
+        words = f"{escape_untrusted(alert.acknowledged_by)} acknowledged the incident."
+        yield LifeRow(at_utc=alert.recorded_at, kind="acknowledged", words=words)
     else:
         verb = "An alert of its class was written" if alert.action is AlertAction.TRIGGER else "The alert was resolved"
         yield LifeRow(at_utc=alert.recorded_at, kind="sent", words=f"{verb} for {_sinks(alert.sinks)}.")

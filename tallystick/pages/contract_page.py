@@ -11,7 +11,7 @@ from markupsafe import Markup
 from tallystick.alerting.alert_content import ALERT_TEXTS
 from tallystick.contract.change import ContractChange, contract_changes
 from tallystick.contract.contract import Contract
-from tallystick.kafka_cluster.config_check import PostureLine
+from tallystick.kafka_cluster.config_check import ConfigLine
 from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.open_item import ItemState
@@ -126,7 +126,7 @@ class ContractPage:
     incidents: tuple[IncidentRow, ...]
     plans: tuple[PlanRow, ...]
     versions: tuple[VersionRow, ...]
-    posture: tuple[PostureLine, ...]
+    config_check: tuple[ConfigLine, ...]
 
 
 _ORDER_WORDS = {
@@ -151,10 +151,10 @@ def contract_page(
     incidents: Sequence[Incident],
     plans: Sequence[PlanHead],
     versions: Sequence[ContractVersion],
-    posture: tuple[PostureLine, ...],
+    config_check: tuple[ConfigLine, ...],
     now_utc: datetime,
 ) -> ContractPage:
-    """Gather the page. posture: by the settings that the newest judged run read."""
+    """Gather the page. config_check: by the settings that the newest judged run read."""
     mask = Mask(book.contract)
     ages = age_buckets((group.items for group in book.standing), now_utc=now_utc)
     return ContractPage(
@@ -173,7 +173,7 @@ def contract_page(
         incidents=tuple(_incident_row(incident, book.contract.direction) for incident in incidents),
         plans=tuple(_plan_row(plan) for plan in plans),
         versions=_versions(versions),
-        posture=posture,
+        config_check=config_check,
     )
 
 

@@ -1,10 +1,10 @@
-"""The posture of a contract's topics as the cluster stands now, without a run, a store or a ledger."""
+"""The config check of a contract's topics as the cluster stands now, without a run, a store or a ledger."""
 
 from collections.abc import Iterable
 
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract.contract import Contract
-from tallystick.kafka_cluster.config_check import PostureLine, posture
+from tallystick.kafka_cluster.config_check import ConfigLine, config_check
 from tallystick.kafka_cluster.settings import read_broker_settings, read_topic_settings
 from tallystick.kafka_cluster.state import ServerProof
 from tallystick.kafka_log.fetch import fetcher, open_admin
@@ -17,9 +17,9 @@ NEWEST_OFFSETS = 10_000
 """Of each partition: what its producers do today, at a cost that does not grow with the log."""
 
 
-def read_posture(
+def read_config_check(
     contract: Contract, kafka: KafkaSettings, server_proofs: Iterable[ServerProof]
-) -> tuple[PostureLine, ...]:
+) -> tuple[ConfigLine, ...]:
     """Ask the cluster. The producers' lines are about the newest offsets below the LSO.
 
     Raises BrokerUnreachable, TopicNotFound, OffsetNotInLog.
@@ -27,7 +27,7 @@ def read_posture(
     with open_admin(kafka) as admin:
         partitions = read_topic_snapshot(admin, contract.topics)
         fetch = fetcher(admin)
-        return posture(
+        return config_check(
             contract,
             topics=read_topic_settings(admin, contract.topics),
             broker=read_broker_settings(admin),

@@ -52,6 +52,7 @@ from tallystick.model.open_item import ItemSide
 from tallystick.pipeline.readiness import ledger_settled_until, topic_settled_until
 from tallystick.pipeline.run_history import RunHistory, index_hits, inputs_of_before
 from tallystick.pipeline.sources import Sources
+from tallystick.text.plain import parse_utc
 
 _LOSSES = TypeAdapter(tuple[Loss, ...])
 _Hits = Mapping[str, Sequence[LookupHit]]
@@ -118,8 +119,8 @@ class LookUps:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "LookUps":
         return cls(
-            topic_settled_until_utc=_moment(document["topic_settled_until_utc"]),
-            ledger_settled_until_utc=_moment(document["ledger_settled_until_utc"]),
+            topic_settled_until_utc=parse_utc(document["topic_settled_until_utc"]),
+            ledger_settled_until_utc=parse_utc(document["ledger_settled_until_utc"]),
             older_rows=document["older_rows"],
             log_is_whole=document.get("log_is_whole", True),
             rows_moved_below=document.get("rows_moved_below", 0),
@@ -461,7 +462,3 @@ def _seen(document: Mapping[str, Any]) -> LookupHit:
 
 def _text(moment: datetime | None) -> str | None:
     return moment.isoformat() if moment else None
-
-
-def _moment(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None

@@ -173,7 +173,7 @@ def next_topic_slices(previous: Cut, partitions: Sequence[PartitionSnapshot], ma
     vanished = sorted(part for part in before if part not in now and part.topic not in recreated)
     if vanished:
         raise PartitionsVanished(
-            f"{vanished[0]}: cut {previous.n} read it, and the broker does not have it any more; expected each partition "
+            f"{vanished[0]}: cut {previous.n} read it, and the broker has it no more; expected each partition "
             "of earlier cuts. If the cluster is the right one, begin new books, by a contract of another name"
         )
     lost = [discontinued_slice(part, part.snapshot) for name, part in before.items() if name.topic in recreated]

@@ -1,6 +1,6 @@
 """The protection of each connection of a contract on the network: the server's proof of identity, and encryption.
 
-Reads addresses and settings, never a secret, and opens nothing. The posture judges what is said here.
+Reads addresses and settings, never a secret, and opens nothing. The config check judges what is said here.
 """
 
 import re

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tallystick.contract.contract import Contract
 from tallystick.judging.allowed_oddities import LEGAL_ODDITIES_VERSION, Oddity, count_oddities
-from tallystick.kafka_cluster.config_check import PostureLine, posture
+from tallystick.kafka_cluster.config_check import ConfigLine, config_check
 from tallystick.kafka_cluster.state import CLUSTER_STATE
 from tallystick.model.census_values import PartitionCensus
 from tallystick.model.direction import Direction
@@ -71,7 +71,7 @@ class ReportPage:
     doubts: tuple[DoubtRow, ...]
     breaks: tuple[BreakSection, ...]
     notices: tuple[NoticeRow, ...]
-    posture: tuple[PostureLine, ...]
+    config_check: tuple[ConfigLine, ...]
     oddities_version: int
     oddities: tuple[Oddity, ...]
     census_bars: tuple[CensusBar, ...]
@@ -119,7 +119,7 @@ def page_of(run: StoredRun, contract: Contract, found: Sequence[Stake]) -> Repor
             notice_row(notice, contract.direction)
             for notice in sorted(result.notices, key=lambda notice: not notice.pages)
         ),
-        posture=posture_of(run, contract),
+        config_check=config_check_of(run, contract),
         oddities_version=LEGAL_ODDITIES_VERSION,
         oddities=count_oddities(result),
         census_bars=census_bars(census),
@@ -238,12 +238,12 @@ def _stake_groups(found: Sequence[Stake], direction: Direction) -> Iterator[tupl
         yield heading, tuple(stake_row(stake, largest, direction) for stake in mine)
 
 
-def posture_of(run: StoredRun, contract: Contract) -> tuple[PostureLine, ...]:
+def config_check_of(run: StoredRun, contract: Contract) -> tuple[ConfigLine, ...]:
     """Return the config check by the settings that were stored with the verdict. A baseline has read none."""
     if run.cut.is_baseline:
         return ()
     around = CLUSTER_STATE.validate_python(run.result.look_ups.get("surroundings", {}))
-    return posture(
+    return config_check(
         contract,
         topics=around.topic_settings,
         broker=around.broker_settings,

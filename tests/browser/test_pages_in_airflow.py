@@ -93,7 +93,7 @@ def test_only_who_may_act_is_offered_to_act(log_in: LogIn, airflow: AirflowStack
     page = log_in(user)
     page.goto(airflow.settings.base_url + PAGES["contract"])
     expect(page.get_by_role("heading", name="Incidents")).to_be_visible()
-    expect(page.get_by_role("button", name="Take on: Torn transaction")).to_have_count(offers)
+    expect(page.get_by_role("button", name="Acknowledge: Torn transaction")).to_have_count(offers)
     expect(page.get_by_role("button", name="Ask for a plan")).to_have_count(offers)
     page.goto(f"{airflow.settings.base_url}/tallystick/break/{REPAIRABLE}")
     expect(page.get_by_role("heading", name="History")).to_be_visible()

@@ -128,11 +128,11 @@ def test_who_may_not_act_sees_no_form_and_who_may_does(viewer: Any, op: Any, add
     assert 'method="post"' in op.get(BELOW + address).text
 
 
-def test_an_incident_is_taken_on_once(op: Any, own_store: Engine) -> None:
+def test_an_incident_is_acknowledged_once(op: Any, own_store: Engine) -> None:
     form = {"alert": BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED.value, "token": token_of(op)}
     done = op.post(f"{BELOW}/contract/{NAME}/acknowledge", data=form)
     assert (done.status_code, done.headers["location"]) == (303, f"{BELOW}/contract/{NAME}?done=taken-on")
-    assert "You took the incident on" in op.get(done.headers["location"]).text
+    assert "You acknowledged the incident" in op.get(done.headers["location"]).text
     taken = {one.name: one.taken_on_by for one in read_incidents(own_store, NAME)}
     assert taken[BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED] == "op"
     assert trail(own_store)[-1] == ("op", "acknowledged")

@@ -1,4 +1,4 @@
-"""The posture of real topics on a real broker, as the command line asks for it."""
+"""The config check of real topics on a real broker, as the command line asks for it."""
 
 import json
 from collections.abc import Callable

@@ -32,7 +32,7 @@ from tallystick_airflow.pages.auth import ContractName, GetUserDep, base_of, rea
 from tallystick_airflow.pages.teams import team
 
 DONE = {
-    "taken-on": "You took the incident on. It does not escalate, and pages again only when it is worse.",
+    "taken-on": "You acknowledged the incident. It does not escalate, and pages again only when it is worse.",
     "written-off": "The break is written off. A partner that comes late still clears it.",
     "plan-asked": "A plan was asked for. It is listed under Plans once it is drawn up, if anything may be repaired.",
 }

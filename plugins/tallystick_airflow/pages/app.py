@@ -48,7 +48,7 @@ from tallystick.pages.plan_page import plan_page
 from tallystick.pages.render import ASSETS, render_page
 from tallystick.pages.window_strip import legend
 from tallystick.report.masking import Mask
-from tallystick.report.page import page_of, posture_of
+from tallystick.report.page import config_check_of, page_of
 from tallystick.report.write_report import report_path
 from tallystick.store.alerts.incident_store import read_incidents
 from tallystick.store.breaks.break_life_store import alerts_of_break, repairs_of_break
@@ -90,6 +90,7 @@ from tallystick_airflow.pages.auth import (
 )
 from tallystick_airflow.pages.encrypted_cursor import decrypt, encrypt
 from tallystick_airflow.pages.teams import team, team_elsewhere
+from tallystick_expectations.docs_pages import docs_place
 
 _CONNECTIONS_MAX = 8
 _POLICY = (
@@ -246,7 +247,7 @@ def show_contract(
     after: Annotated[str, Query(max_length=1000, pattern=_NO_ZERO_BYTE)] = "",
     done: str = "",
 ) -> Response:
-    """Trends, what stands, incidents, plans, posture and versions of one contract."""
+    """Trends, what stands, incidents, plans, config check and versions of one contract."""
     require_read(request, user, contract_name)
     engine = store()
     now_utc = store_now(engine)
@@ -265,7 +266,7 @@ def show_contract(
         incidents=read_incidents(engine, contract_name),
         plans=list_plans(engine, contract_name, limit=PLANS_LISTED),
         versions=list_versions(engine, contract_name, limit=VERSIONS_LISTED),
-        posture=posture_of(newest, book.contract) if newest else (),
+        config_check=config_check_of(newest, book.contract) if newest else (),
         now_utc=now_utc,
     )
     return _page(
@@ -425,7 +426,7 @@ def show_report(request: Request, user: GetUserDep, contract_name: ContractName,
 def show_data_docs(request: Request, user: GetUserDep, contract_name: ContractName, path: PathText) -> Response:
     """Great Expectations' pages about the contract's runs."""
     require_read(request, user, contract_name)
-    return _file(_data_docs(read_artifacts_place(), contract_name), path)
+    return _file(docs_place(read_artifacts_place(), contract_name), path)
 
 
 @app.get("/assets/{name}")
@@ -501,17 +502,13 @@ def _titles(contract: Contract) -> dict[BreakClass, str]:
     return {name: text.for_direction(contract.direction).title for name, text in BREAK_TEXTS.items()}
 
 
-def _data_docs(artifacts: Place, contract_name: str) -> Place:
-    return artifacts / "data_docs" / contract_name
-
-
 def _links_of(contract_name: str, cut_n: int) -> tuple[bool, bool]:
     """Return whether links to the report and to the Data Docs make sense. Where nobody answers, they lead to words."""
     try:
         artifacts = read_artifacts_place()
         return (
             is_there(report_path(artifacts, contract_name, cut_n)),
-            is_there(_data_docs(artifacts, contract_name) / "index.html"),
+            is_there(docs_place(artifacts, contract_name) / "index.html"),
         )
     except (ArtifactsUnreachable, ArtifactsRefused):
         return True, True

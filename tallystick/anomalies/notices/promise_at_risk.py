@@ -1,4 +1,4 @@
-"""Posture: settings as they stand do not keep what exactly-once needs. A notice: nothing of it is wrong yet.
+"""Config check: settings as they stand do not keep what exactly-once needs. A notice: nothing of it is wrong yet.
 
 Evidence: the settings that this run read, and what its census counted. Not to be mistaken for a setting that could not
 be read (unknown, which is no finding), for what the contract itself declares (unfiltered_reader), nor for harm that was
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from tallystick.contract.contract import Contract
-from tallystick.kafka_cluster.config_check import CONTRACT, CheckResult, posture
+from tallystick.kafka_cluster.config_check import CONTRACT, CheckResult, config_check
 from tallystick.kafka_cluster.state import ClusterState
 from tallystick.model.census_values import PartitionCensus
 from tallystick.model.finding_names import Notice
@@ -22,7 +22,7 @@ def promise_at_risk(
     contract: Contract, census: tuple[PartitionCensus, ...], cluster: ClusterState
 ) -> Iterator[NoticeFound]:
     """Yield one notice per run, with every line at risk."""
-    lines = posture(
+    lines = config_check(
         contract,
         topics=cluster.topic_settings,
         broker=cluster.broker_settings,

@@ -13,7 +13,7 @@ from tallystick.contract.contract import load_contract
 from tallystick.model.verdict import ExitCode
 
 if TYPE_CHECKING:
-    from tallystick.kafka_cluster.config_check import PostureLine
+    from tallystick.kafka_cluster.config_check import ConfigLine
 
 
 class GrantsOf(StrEnum):
@@ -35,21 +35,21 @@ def check_config(
     Example: `tallystick check-config dags/contracts/billing_payments.yaml`
     """
     from tallystick.cli.output import print_config_check, print_json
-    from tallystick.documents.run import posture_document
-    from tallystick.pipeline.config_check_now import read_posture
+    from tallystick.documents.run import config_check_document
+    from tallystick.pipeline.config_check_now import read_config_check
     from tallystick.pipeline.server_proof import proofs_from_environment
 
     contract = load_contract(contract_file)
     kafka = kafka_from_environment(contract.kafka.connection)
-    lines = read_posture(contract, kafka, proofs_from_environment(contract, os.environ))
+    lines = read_config_check(contract, kafka, proofs_from_environment(contract, os.environ))
     if as_json:
-        print_json(posture_document(lines))
+        print_json(config_check_document(lines))
     else:
         print_config_check(lines)
     raise typer.Exit(_exit_code_of(lines))
 
 
-def _exit_code_of(lines: Iterable["PostureLine"]) -> ExitCode:
+def _exit_code_of(lines: Iterable["ConfigLine"]) -> ExitCode:
     """Return 1 if a line is at risk, else 3 if one is unknown, else 0."""
     from tallystick.kafka_cluster.config_check import CheckResult
 

@@ -1,4 +1,4 @@
-"""What a run, a posture and a diff show on a screen, and what they end with."""
+"""What a run, a config check and a diff show on a screen, and what they end with."""
 
 from dataclasses import replace
 from typing import Any

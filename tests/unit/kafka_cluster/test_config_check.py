@@ -1,4 +1,4 @@
-"""The posture: each setting is ok, at risk, or unknown, and unknown is never ok."""
+"""The config check: each setting is ok, at risk, or unknown, and unknown is never ok."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -9,9 +9,9 @@ import pytest
 from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.config_check import (
     CheckResult,
-    PostureLine,
+    ConfigLine,
+    config_check,
     longest_interval,
-    posture,
     reconciliation_horizon,
 )
 from tallystick.kafka_cluster.state import BrokerSettings, TopicSettings
@@ -29,8 +29,8 @@ def lines(
     topics: tuple[TopicSettings, ...] = (KEPT,),
     broker: BrokerSettings | None = BROKER,
     census: tuple[PartitionCensus, ...] = (CENSUS,),
-) -> dict[str, PostureLine]:
-    return {line.setting: line for line in posture(contract, topics=topics, broker=broker, census=census)}
+) -> dict[str, ConfigLine]:
+    return {line.setting: line for line in config_check(contract, topics=topics, broker=broker, census=census)}
 
 
 def standings(**given: Any) -> dict[str, CheckResult]:
@@ -131,7 +131,7 @@ def test_epochs_that_churn_are_told_from_a_crash_and_its_restart(fencings: int, 
 
 def test_every_topic_of_the_contract_has_its_lines() -> None:
     both = contract_of(legs={"payout": TOPIC, "fee": "billing.fees"})
-    found = posture(both, topics=(KEPT,), broker=BROKER, census=(CENSUS,))
+    found = config_check(both, topics=(KEPT,), broker=BROKER, census=(CENSUS,))
     assert {line.scope for line in found} == {TOPIC, "billing.fees", "cluster"}
     assert {line.standing for line in found if line.scope == "billing.fees"} == {CheckResult.UNKNOWN}
 

@@ -61,7 +61,7 @@ def test_the_life_of_a_break_runs_from_seen_to_cleared_in_order() -> None:
 def test_who_took_the_incident_on_is_named() -> None:
     taken = replace(ALERT, action=AlertAction.ACKNOWLEDGE, acknowledged_by="Ada", delivered_at={})
     page = page_of_break(told(ItemState.BROKEN), alerts=(ALERT, taken))
-    assert [row.words for row in page.life if row.kind == "taken on"] == ["Ada took the incident on."]
+    assert [row.words for row in page.life if row.kind == "acknowledged"] == ["Ada acknowledged the incident."]
 
 
 def test_a_break_that_stands_has_no_end_in_its_life() -> None:

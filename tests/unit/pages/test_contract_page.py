@@ -75,7 +75,7 @@ def test_the_contracts_page_draws_and_lists_the_stored_figures() -> None:
             ),
         ),
         versions=versions,
-        posture=(),
+        config_check=(),
         now_utc=NOON,
     )
     assert [(one.name, one.total) for one in page.trends] == [

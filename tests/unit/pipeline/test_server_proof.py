@@ -1,4 +1,4 @@
-"""Each connection says in the posture whether its server is proven; in clear text it is at risk, but on one machine."""
+"""Each connection says in the config check whether its server is proven; in clear text it is at risk, but locally."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from tallystick.anomalies.notices.promise_at_risk import promise_at_risk
 from tallystick.anomalies.registry import findings_of
 from tallystick.connections.connections import Connections, KafkaSettings
-from tallystick.kafka_cluster.config_check import CheckResult, posture
+from tallystick.kafka_cluster.config_check import CheckResult, config_check
 from tallystick.kafka_cluster.state import ClusterState, ServerProof
 from tallystick.pipeline.server_proof import proofs_from_environment, proofs_of_run
 from tests.unit.builders import L2T, contract_of, evidence_of
@@ -26,7 +26,7 @@ PROVEN = "postgresql://r:hunter2@db/books?sslmode=verify-full"
 
 
 def standing_of(found: tuple[ServerProof, ...]) -> dict[str, tuple[str, CheckResult]]:
-    lines = posture(CONTRACT, topics=(), broker=None, census=(), server_proofs=found)
+    lines = config_check(CONTRACT, topics=(), broker=None, census=(), server_proofs=found)
     assert "hunter2" not in str(lines)
     of = {proof.connection for proof in found}
     return {line.scope: (line.value, line.standing) for line in lines if line.scope in of}

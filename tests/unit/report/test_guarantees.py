@@ -97,8 +97,10 @@ def test_the_index_of_keys_is_named_with_its_size_its_horizon_and_what_it_leaves
     assert ">Ledger</th>" in render_report(matched_run, contract_of())
 
 
-def test_the_posture_is_told_by_the_settings_that_the_run_stored(matched_run: StoredRun, contract: Contract) -> None:
-    unread = report_page(matched_run, contract).posture
+def test_the_config_check_is_told_by_the_settings_that_the_run_stored(
+    matched_run: StoredRun, contract: Contract
+) -> None:
+    unread = report_page(matched_run, contract).config_check
     assert {line.standing for line in unread if line.setting == "cleanup.policy"} == {CheckResult.UNKNOWN}
     read = TopicSettings(
         topic="billing.fees",
@@ -116,13 +118,13 @@ def test_the_posture_is_told_by_the_settings_that_the_run_stored(matched_run: St
     }
     run = replace(matched_run, result=replace(matched_run.result, look_ups=look_ups))
     standings = {
-        line.setting: line.standing for line in report_page(run, contract).posture if line.scope == "billing.fees"
+        line.setting: line.standing for line in report_page(run, contract).config_check if line.scope == "billing.fees"
     }
     assert standings["min.insync.replicas"] is CheckResult.AT_RISK
     assert standings["cleanup.policy"] is CheckResult.OK
     assert "set 2 with three replicas" in Page(render_report(run, contract)).text
 
 
-def test_a_baseline_claims_no_posture(baseline_run: StoredRun, contract: Contract) -> None:
+def test_a_baseline_claims_no_config_check(baseline_run: StoredRun, contract: Contract) -> None:
     baseline = replace(baseline_run, cut=replace(baseline_run.cut, n=0))
     assert "A baseline reads no settings." in Page(render_report(baseline, contract)).text
