@@ -64,7 +64,7 @@ class Disturbance(StrEnum):
 
     def may_fail(self, error: str) -> bool:
         """May a run end with this error because of it? The other one of two runs is fenced, by its attempt's number, or
-        finds its index of keys deleted with what other attempts than the winner's have written.
+        finds its key index deleted with what other attempts than the winner's have written.
         """
         if self.server:
             return error not in ("VerdictDiffers", "DigestChanged")

@@ -298,7 +298,7 @@ def judge_cut(
 ) -> tuple[RunResult, Mapping[TopicPartition, BatchHeads]]:
     """Read both sides beside the census, investigate the exceptions, judge. Beside the result: the heads of the slices.
 
-    index_to: where to write the index of keys; None writes none. A cut that is read again asks no index either: the
+    index_to: where to write the key index; None writes none. A cut that is read again asks no index either: the
     keys that were in one are among the stored look-ups.
 
     What expired since the cut was stored, or was cut away and written anew, is left out and doubted; where that happens

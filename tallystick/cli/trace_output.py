@@ -30,7 +30,7 @@ def print_traces(traces: Sequence[Trace]) -> None:
     if silent:
         hops = sum(len(trace.hops) for trace in silent)
         name = "other contract" if len(silent) < len(traces) else "contract"
-        out.print(f"{counted(hops, name)} asked; none has seen it, as far back as its index of keys goes.")
+        out.print(f"{counted(hops, name)} asked; none has seen it, as far back as its key index goes.")
 
 
 def _table(trace: Trace) -> Rows:

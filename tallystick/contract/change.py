@@ -336,7 +336,7 @@ RULES: Mapping[str, Rule] = {
     "ledger.event.amount_minor": _refused(_MONEY_ITEMS_HOLD),
     "ledger.event.currency": _refused(_MONEY_ITEMS_HOLD),
     "ledger.index_windows": _anew(
-        "Look-ups ask so many windows' index of keys from the next run on; an index that was deleted beyond a shorter "
+        "Look-ups ask so many windows' key index from the next run on; an index that was deleted beyond a shorter "
         "horizon does not come back."
     ),
     "ledger.where": _refused(

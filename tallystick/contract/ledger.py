@@ -125,7 +125,7 @@ class LedgerSection(ContractPart):
     event: InputFields = InputFields()
     """topic: keys of the input's JSON payload, where they differ from those of the output."""
     index_windows: Annotated[int, Field(gt=0, strict=True)] = 168
-    """How many windows back the index of keys is read; what is older and comes again on both sides may pass for a new
+    """How many windows back the key index is read; what is older and comes again on both sides may pass for a new
     pair, anything else is found while log and ledger keep it. For so many windows after offsets were lost unread no
     business transaction is called torn: its absent leg may have stood there."""
     where: Annotated[str, Field(min_length=1)] | None = None

@@ -2,7 +2,7 @@
 
 Its slices are the cut's own topic slices, held to the LSO and tiled like the outputs', so there is no second position:
 the ledger's slice stays empty at 0. Who holds an input, what expired of it, and its census are told as for any topic.
-Where an input lies, its offset says; what the log has forgotten, the index of keys (tallystick/ledger/key_index.py).
+Where an input lies, its offset says; what the log has forgotten, the key index (tallystick/ledger/key_index.py).
 """
 
 from collections.abc import Collection, Iterator

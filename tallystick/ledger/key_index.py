@@ -51,7 +51,7 @@ class IndexedCopy(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ReadableIndexes:
-    """The indexes that one run may ask: of the cuts in its horizon whose files are as their verdicts name them.
+    """The indexes that one run may ask: of the cuts in its reach whose files are as their verdicts name them.
 
     lost_cuts: those whose files are not. reach: where the cut `unbroken_from` begins on each input partition, and so
     the first offset of which the indexes know; empty where some of what follows was never read. artifacts: the folder
@@ -153,7 +153,7 @@ def files_of(folder: Path, *, copies: int) -> list[Path]:
     found = sum(map(_copies_of, paths))
     if found != copies:
         raise IndexIncomplete(
-            f"{folder}: the index of keys holds {found:,} copies; expected the {copies:,} that Spark has read. What to "
+            f"{folder}: the key index holds {found:,} copies; expected the {copies:,} that Spark has read. What to "
             "do: let TALLYSTICK_ARTIFACTS_DIR be one folder that driver and executors share, or a store such as "
             "s3://bucket/prefix; the run can be tried again"
         )
@@ -177,9 +177,9 @@ def _copies_of(path: Path) -> int:
             for group in range(metadata.num_row_groups if INDEX_COLUMNS[0] in columns else 0):
                 next(opened.iter_batches(batch_size=1, row_groups=[group], columns=[INDEX_COLUMNS[0]]), None)
     except _NOT_READ as error:
-        raise IndexIncomplete(f"{path}: expected a file of an index of keys, got none that can be read") from error
+        raise IndexIncomplete(f"{path}: expected a file of a key index, got none that can be read") from error
     if set(columns) != set(INDEX_COLUMNS):
-        raise IndexIncomplete(f"{path}: expected the columns {', '.join(INDEX_COLUMNS)} of an index of keys")
+        raise IndexIncomplete(f"{path}: expected the columns {', '.join(INDEX_COLUMNS)} of a key index")
     return int(metadata.num_rows)
 
 
@@ -251,7 +251,7 @@ def open_index_file(path: Path) -> Iterator[pq.ParquetFile]:
             yield opened
     except _NOT_READ as error:
         raise IndexUnreadable(
-            f"{path}: expected a file of an index of keys, got one that cannot be read ({type(error).__name__}). What "
+            f"{path}: expected a file of a key index, got one that cannot be read ({type(error).__name__}). What "
             "to do: move it away; its cut's index then counts as lost, and the run can be tried again"
         ) from error
 
@@ -308,7 +308,7 @@ def first_kept(cut_n: int, *, windows: int) -> int:
 def delete_expired(
     artifacts: Place, contract_name: str, cut_n: int, *, attempt: int, kept_from: int
 ) -> tuple[int, ...]:
-    """Delete what no later run reads once this cut is judged: indexes beyond the horizon, and those of other attempts.
+    """Delete what no later run reads once this cut is judged: indexes beyond the reach, and those of other attempts.
 
     Gives the numbers of the cuts whose index went. The only place where an index is deleted.
     Raises ArtifactsUnreachable.

@@ -141,7 +141,7 @@ class LookedUp:
 
     rows_out_of_place: by written_xid, where rows came that no cut has read, or went that one had read. forged_repairs:
     item ids of records and rows that claim to be a repair of ours, of which the store knows nothing. lost_indexes: cuts
-    in the horizon whose index of keys is not there, or not what their verdict names.
+    in reach whose key index is not there, or not what their verdict names.
     """
 
     older_rows: int | None = None

@@ -245,7 +245,7 @@ class Deadlines:
     cut_n: int = 0
     out_of_sight: OutOfSight = NOTHING
     inputs_out_of_sight: bool = False
-    """topic_to_topic: may an input have stood where neither the retained log nor the index of keys reaches?"""
+    """topic_to_topic: may an input have stood where neither the retained log nor the key index reaches?"""
     rows_may_be_older: bool = False
     """May rows of this cut's slice have been written anew, by what the guard of older rows has found?"""
 

@@ -33,7 +33,7 @@ class RunFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class IndexFile:
-    """One file of an index of keys, as it was when its verdict was stored. path: below the artifacts folder."""
+    """One file of a key index, as it was when its verdict was stored. path: below the artifacts folder."""
 
     path: str
     size_bytes: int
@@ -45,7 +45,7 @@ class KeyIndex:
     """The index of one cut: which match keys it read, and where. copies: of events; of topic_to_topic on both sides.
 
     seed: of its hashes, the same over the books; None where they have none, which is of topic_to_topic.
-    kept_from: the first cut whose index its run left in place; those before it had passed the horizon of then.
+    kept_from: the first cut whose index its run left in place; those before it were out of its reach then.
     """
 
     copies: int

@@ -80,11 +80,11 @@ class LookUps:
     legs_lost_within: int | None = None
     """So many cuts later a leg of a business transaction may be part of what was lost; None: a run of old."""
     inputs_out_of_sight: bool = False
-    """topic_to_topic: may an input have stood where neither the retained log nor the index of keys reaches?"""
+    """topic_to_topic: may an input have stood where neither the retained log nor the key index reaches?"""
     rows_beside: tuple[str, ...] | None = None
     """Items whose own row stood beside rows of the slice with its row id; None: a row id says it all."""
     lost_indexes: tuple[int, ...] = ()
-    """Cuts whose index of keys is not there, or not what their verdict names."""
+    """Cuts whose key index is not there, or not what their verdict names."""
     by_key: Mapping[str, tuple[LookupHit, ...]] = field(default_factory=dict)
     by_transaction: Mapping[str, Mapping[str, tuple[LookupHit, ...]]] = field(default_factory=dict)
     cluster_state: ClusterState = field(default_factory=ClusterState)
@@ -292,7 +292,7 @@ def _topic_keys(asked: Questions, in_ledger: _Hits, cut: Cut, past: RunHistory, 
 
 
 def _may_be_repeated(case: MatchGroup, cut: Cut, past: RunHistory) -> bool:
-    """Return whether another event of a pair that waited may stand where neither scan nor index of keys has it."""
+    """Return whether another event of a pair that waited may stand where neither scan nor key index has it."""
     moved_here = cut.ledger_slice.position_start < past.rows_moved_below
     older = past.ledger_starts.rows_may_be_older
     return pairs_beside_closed(case, past.closed) or pairs_with_older_row(case, older, moved_here=moved_here)
@@ -318,7 +318,7 @@ def _has_an_input_of_before(case: MatchGroup, ends: Mapping[TopicPartition, int]
 
 
 def _add_indexed(found: dict[str, list[LookupHit]], indexed: Mapping[str, Sequence[LookupHit]], side: ItemSide) -> None:
-    """Add what the indexes of keys know of one side."""
+    """Add what the key indexes know of one side."""
     for key, seen in indexed.items():
         add_unseen(found.setdefault(key, []), (one for one in seen if one.side is side))
 

@@ -157,7 +157,7 @@ def inputs_of_before(cut: Cut, baseline: Cut, topics: Collection[str]) -> dict[T
 
 
 def open_indexes(engine: Engine, contract: Contract, cut: Cut, artifacts: Copies) -> ReadableIndexes:
-    """Return the indexes of keys that a run of this cut may ask. Raises ArtifactsUnreachable."""
+    """Return the key indexes that a run of this cut may ask. Raises ArtifactsUnreachable."""
     stored = key_indexes_before(engine, contract.name, cut.n, windows=contract.ledger.index_windows)
     artifacts.fetch(file.path for index in stored.values() for file in index.files)
     indexes = readable_indexes(artifacts.folder, stored)

@@ -200,7 +200,7 @@ def _index_guarantee(contract: Contract, index: KeyIndex | None) -> str:
         "128 bits of the SHA-256 of each key of either side, with its place, a window at a time. A key is looked up in "
         f"the last {counted(contract.ledger.index_windows, 'window')} and on the input's retained log. An output whose "
         "input is in neither is a phantom only if they reach back to the input's first offset. Otherwise "
-        f"the run is INCONCLUSIVE. A key that comes again after the horizon is not known again."
+        f"the run is INCONCLUSIVE. A key that comes again beyond the index's reach is not known again."
         f"{_size_of(index)}"
     )
 

@@ -275,7 +275,7 @@ DOUBT_TEXTS: Mapping[Doubt, ClassText] = {
         check_first="Is it the right server? Only after a restore begin new books, by a contract under a new name.",
     ),
     Doubt.KEY_INDEX_LOST: ClassText(
-        title="Index of keys lost",
+        title="Key index lost",
         means="What earlier runs read can no longer be looked up: a key that comes again may be a second copy.",
         check_first=(
             "Put the artifacts folder's key_index back from a backup; without one this ends once ledger.index_windows "

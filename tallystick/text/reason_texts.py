@@ -26,7 +26,7 @@ REASON_TEXTS: Mapping[ReasonCode, str] = {
     ReasonCode.PAIRED_BEFORE: "its partner on the {there} was read before, and is not open any more",
     ReasonCode.OFFSETS_EXPIRED: "its partner may have been among the offsets that expired unread",
     ReasonCode.MAY_BE_OLDER: ("it may be an older {row}, written anew, whose event was read before it left the log"),
-    ReasonCode.INPUT_OUT_OF_SIGHT: "its input may lie beyond the retained log and the index of keys",
+    ReasonCode.INPUT_OUT_OF_SIGHT: "its input may lie beyond the retained log and the key index",
     ReasonCode.PARTNER_UNREAD: "its partner on the {there} could not be read",
     ReasonCode.SIDE_HELD_BACK: "the {there} is held back before the deadline",
     ReasonCode.ACKNOWLEDGED_OFFSET_EXPIRED: "the offset that was acknowledged for it can no longer be read",

@@ -10,7 +10,7 @@ _SAID_OF_INPUTS = (
     (r"a ledger transaction that was rolled back", "an input whose producer transaction was aborted"),
     (r"outbox or relay", "service"),
     (r"the ledger's horizon", "the input topic's LSO"),
-    (r"in the whole table", "in the index of keys and on the retained log"),
+    (r"in the whole table", "in the key index and on the retained log"),
     (r"\bledger:(?=\S+:\d+:\d+)", "input:"),
     (r"\b([Aa]) ledger row\b", r"\1n input"),
     (r"\bledger row", "input"),

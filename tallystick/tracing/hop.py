@@ -96,7 +96,7 @@ class Copy:
 class HopFacts:
     """All that was found of the key at one contract. cuts: those that the copies' places name.
 
-    index_cuts: first and last cut whose index of keys was asked; None: there is none. index_missing: why not all of it
+    index_cuts: first and last cut whose key index was asked; None: there is none. index_missing: why not all of it
     could be asked, or "". looked: places that were asked just now. not_looked: places that could not be, with why.
     """
 
@@ -294,7 +294,7 @@ def _of_nothing(facts: HopFacts) -> Statement:
         first, last = facts.index_cuts
         sentence = f"{stored}, and no event of it in what cuts {first} to {last} have read.{now}"
         return Statement(state=HopState.NOT_SEEN, sentence=sentence, cut=newest)
-    why = facts.index_missing or "no cut has an index of keys"
+    why = facts.index_missing or "no cut has a key index"
     if facts.looked and not facts.not_looked:
         sentence = f"{stored}.{now} What the log does not retain cannot be looked up: {why}."
         return Statement(state=HopState.NOT_SEEN, sentence=sentence, cut=newest)
@@ -311,9 +311,9 @@ def _sentence(hops: Sequence[Hop]) -> str:
     if states <= {HopState.NOT_SEEN, HopState.NOT_ASKED}:
         unasked = _names(hops, HopState.NOT_ASKED)
         return (
-            f"No contract here has seen it, as far back as the indexes of keys go; not all could be asked: {unasked}."
+            f"No contract here has seen it, as far back as the key indexes go; not all could be asked: {unasked}."
             if unasked
-            else ("No contract here has seen it, as far back as the indexes of keys go.")
+            else ("No contract here has seen it, as far back as the key indexes go.")
         )
     parts = []
     passed = _names(hops, *_PASSED)

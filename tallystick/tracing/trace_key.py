@@ -73,7 +73,7 @@ def trace_key(
     artifacts: Copies | None,
     look_now: LookNow | None = None,
 ) -> tuple[Trace, ...]:
-    """Trace a key along each chain that the contracts form. artifacts: where indexes of keys lie; None: not asked.
+    """Trace a key along each chain that the contracts form. artifacts: where key indexes lie; None: not asked.
 
     look_now: asks broker and ledger of one contract; None: the store alone answers. Raises StoreUnreachable.
     """
@@ -115,7 +115,7 @@ def _ask(
 def _ask_index(
     engine: Engine, contract: Contract, stored: StoredTrace, match_key: str, artifacts: Copies | None
 ) -> tuple[tuple[IndexedCopy, ...], tuple[int, int] | None, str]:
-    """Copies that cuts have read, by their indexes of keys; first and last cut asked; why some were not, or ""."""
+    """Copies that cuts have read, by their key indexes; first and last cut asked; why some were not, or ""."""
     newest = stored.newest_judged
     if newest is None:
         return (), None, ""
@@ -123,19 +123,19 @@ def _ask_index(
     if not indexes:
         return (), None, ""
     if artifacts is None:
-        return (), None, "the indexes of keys are not read here"
+        return (), None, "the key indexes are not read here"
     try:
         artifacts.fetch(file.path for index in indexes.values() for file in index.files)
     except ArtifactsUnreachable:
         return (), None, "the store of artifacts does not answer"
     copies, lost = find_copies(artifacts.folder, indexes, match_key)
-    missing = f"the index of keys of cut {', '.join(map(str, lost))} is not as its verdict names it" if lost else ""
+    missing = f"the key index of cut {', '.join(map(str, lost))} is not as its verdict names it" if lost else ""
     return copies, (min(indexes), max(indexes)), missing
 
 
 def _named_places(contract: Contract, stored: StoredTrace, copies: Iterable[IndexedCopy]) -> list[tuple[str, str]]:
     """Item ids, and who has seen them."""
-    named = {copy.item_id: f"the index of keys of {contract.name}/{copy.cut_n}" for copy in copies}
+    named = {copy.item_id: f"the key index of {contract.name}/{copy.cut_n}" for copy in copies}
     for traced in stored.items:
         for item_id in (traced.item.item_id, traced.item.cleared_by):
             named.setdefault(item_id, f"the items of {contract.name}/{traced.cut_n}")

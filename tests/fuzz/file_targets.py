@@ -1,4 +1,4 @@
-"""What stands in files and in a ledger's rows: contracts, indexes of keys, and values."""
+"""What stands in files and in a ledger's rows: contracts, key indexes, and values."""
 
 import tempfile
 from decimal import Decimal

@@ -34,7 +34,7 @@ KNOWN: tuple[Known, ...] = (
     ),
     Known(
         "an event that comes again, read with its row, which was touched, and its first event is older than the books",
-        "No index of keys has what the books never read, and by xmin nobody tells a touched row from a new one: all "
+        "No key index has what the books never read, and by xmin nobody tells a touched row from a new one: all "
         "rows of one would have to be looked for in all of the log. The run that finds that rows have moved says so "
         "(ledger_rewritten); the one after it, which reads them behind the horizon, pairs them with what it reads.",
         lambda found: "twice, and nobody" in found.sentence and "its row was touched" in found.sentence,

@@ -1,4 +1,4 @@
-"""The index of keys as Spark writes it is the one that is asked without Spark."""
+"""The key index as Spark writes it is the one that is asked without Spark."""
 
 from pathlib import Path
 

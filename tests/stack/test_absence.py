@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("spark")
 def test_rows_rewritten_after_their_events_expired_are_undecidable_for_good(
     new_books: NewBooks, direction: str
 ) -> None:
-    """Of events that lie further back than the index of keys reaches; of others see below."""
+    """Of events that lie further back than the key index reaches; of others see below."""
     with new_books(direction=direction, ledger={"index_windows": 1}) as books:
         books.take_cut()
         books.both(*payments("a", "b", "c"))

@@ -1,4 +1,4 @@
-"""The index of keys where a ledger stands beside a topic: what log and ledger have forgotten, the books still know."""
+"""The key index where a ledger stands beside a topic: what log and ledger have forgotten, the books still know."""
 
 import shutil
 from dataclasses import replace

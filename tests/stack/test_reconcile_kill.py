@@ -55,7 +55,7 @@ STEP_SECONDS_MAX = 240
 """A JVM starts slowly where tests share two cores."""
 
 CHANGES_BY_ATTEMPT = ("attempt", "recorded_at", "alert_id", "key_index")
-"""An index of keys is named by its attempt, and the seed of its hashes is drawn by the first one."""
+"""A key index is named by its attempt, and the seed of its hashes is drawn by the first one."""
 
 
 class Attempt:
@@ -171,7 +171,7 @@ def twins(new_books: NewBooks, spark: SparkSession) -> Iterator[Twins]:
 
 
 def without_index(result: RunResult) -> RunResult:
-    """The index of keys names its attempt's folder."""
+    """The key index names its attempt's folder."""
     return replace(result, key_index=None)
 
 

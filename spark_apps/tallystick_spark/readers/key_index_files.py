@@ -1,4 +1,4 @@
-"""The index of keys as tasks write it, and as a cut is held against those before it; no Spark in it.
+"""The key index as tasks write it, and as a cut is held against those before it; no Spark in it.
 
 What it holds is tallystick/ledger/key_index.py. A task writes what it decodes, some at a time, each file in order of
 the hash.

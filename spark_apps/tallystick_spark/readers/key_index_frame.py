@@ -1,4 +1,4 @@
-"""The index of keys as Spark writes and asks it, of a frame of events; what it holds is tallystick/ledger/key_index.py.
+"""The key index as Spark writes and asks it, of a frame of events; what it holds is tallystick/ledger/key_index.py.
 
 Shape: hash_high, hash_low, part, kafka_offset; one row per readable copy of either side, in order of the hash.
 """

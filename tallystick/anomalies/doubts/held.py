@@ -273,5 +273,5 @@ def _out_of_sight(unmatched: UnmatchedItems, deadlines: Deadlines) -> str:
         return ""
     return (
         f" Of {counted(len(alone), 'output')} no input is known; it may have stood where neither the input's retained "
-        "log nor the index of keys reaches."
+        "log nor the key index reaches."
     )

@@ -1,6 +1,6 @@
 """Deletes the files that belong to pruned runs: report, breaks and logs. What else lies in the folder is not touched.
 
-The key index has a horizon of its own, and Data Docs are one site for all runs.
+The key index has a reach of its own, and Data Docs are one site for all runs.
 """
 
 import re

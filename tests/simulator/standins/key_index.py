@@ -1,4 +1,4 @@
-"""The index of keys in memory: what tasks write, what a verdict names, and what a run asks of earlier ones."""
+"""The key index in memory: what tasks write, what a verdict names, and what a run asks of earlier ones."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -56,7 +56,7 @@ def commit_index(artifacts: Path, folder: Path, *, copies: int, kept_from: int, 
     found = FOLDERS.by_path.get(str(folder), {})
     count = sum(map(len, found.values()))
     if count != copies:
-        raise IndexIncomplete(f"{folder}: the index of keys holds {count} copies; expected {copies}")
+        raise IndexIncomplete(f"{folder}: the key index holds {count} copies; expected {copies}")
     files = (IndexFile(path=str(folder), size_bytes=count, sha256=""),) if count else ()
     return KeyIndex(copies=copies, kept_from=kept_from, seed=seed, files=files)
 

@@ -35,7 +35,7 @@ Copy = Mapping[str, Any]
 def scan_inputs(
     fetch: Fetch, asked: real.CutToScan, keys_to_include: Collection[str], indexes: Any, to: Any
 ) -> SliceScan:
-    """Read both sides' topics, write and ask the index of keys, and pair."""
+    """Read both sides' topics, write and ask the key index, and pair."""
     contract, cut = asked.contract, asked.cut
     outputs, inputs = _read(fetch, contract, cut, contract.topics), _read(fetch, contract, cut, contract.input_topics)
     keys = set(keys_to_include)

@@ -1,4 +1,4 @@
-"""The index of keys: what it answers, what it reads for that, and which files count."""
+"""The key index: what it answers, what it reads for that, and which files count."""
 
 import shutil
 from collections.abc import Iterable
@@ -194,7 +194,7 @@ def test_a_file_that_is_not_whole_is_refused_by_name(tmp_path: Path, torn: bytes
     folder = index_folder(tmp_path, "billing", 1, attempt=1)
     write(folder, ("a", OUTPUTS, 7))
     (folder / "torn.parquet").write_bytes(torn)
-    with pytest.raises(IndexIncomplete, match=r"torn\.parquet: expected a file of an index of keys, got none"):
+    with pytest.raises(IndexIncomplete, match=r"torn\.parquet: expected a file of a key index, got none"):
         commit_index(tmp_path, folder, copies=1, kept_from=1)
 
 
@@ -202,7 +202,7 @@ def test_a_file_whose_column_names_are_no_text_is_refused_by_name(tmp_path: Path
     path = tmp_path / "odd.parquet"
     pq.write_table(pa.table({"hash_high": [1]}), path, store_schema=False)
     path.write_bytes(path.read_bytes().replace(b"hash_high", b"hash_hig\xe6"))
-    with pytest.raises(IndexIncomplete, match=r"odd\.parquet: expected a file of an index of keys, got none"):
+    with pytest.raises(IndexIncomplete, match=r"odd\.parquet: expected a file of a key index, got none"):
         commit_index(tmp_path, tmp_path, copies=1, kept_from=1)
 
 
@@ -221,7 +221,7 @@ def test_a_text_that_is_none_is_told_with_its_file_by_the_look_up_that_meets_it(
     index = commit_index(tmp_path, folder, copies=1, kept_from=1)
     asked = readable_indexes(tmp_path, {1: index})
     assert asked.by_cut == {1: index}
-    with pytest.raises(IndexUnreadable, match=r"part-0\.parquet: expected a file of an index of keys, got one that"):
+    with pytest.raises(IndexUnreadable, match=r"part-0\.parquet: expected a file of a key index, got one that"):
         asked.look_up(["a"])
     path.unlink()
     assert readable_indexes(tmp_path, {1: index}).lost_cuts == (1,)

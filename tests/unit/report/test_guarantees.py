@@ -1,4 +1,4 @@
-"""The report names the slicing and the index of keys with what they guarantee and leave open."""
+"""The report names the slicing and the key index with what they guarantee and leave open."""
 
 from dataclasses import replace
 

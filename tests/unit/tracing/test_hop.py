@@ -54,7 +54,7 @@ def facts(stored: StoredTrace = StoredTrace(newest_judged=cut(9)), **more: Any) 
 
 
 def copy(place: SlicePlace, **more: Any) -> Copy:
-    return Copy(item_id=PLACE, place=place, source="the index of keys of x/3", **more)
+    return Copy(item_id=PLACE, place=place, source="the key index of x/3", **more)
 
 
 def only(hop: Hop) -> Statement:
@@ -157,7 +157,7 @@ def test_a_copy_that_an_item_or_a_break_tells_of_is_never_told_as_matched() -> N
     [
         ({"index_cuts": (2, 9)}, HopState.NOT_SEEN, "no event of it in what cuts 2 to 9 have read"),
         ({"index_cuts": (2, 9), "index_missing": "cut 4 is lost"}, HopState.NOT_ASKED, "cut 4 is lost"),
-        ({}, HopState.NOT_ASKED, "no cut has an index of keys"),
+        ({}, HopState.NOT_ASKED, "no cut has a key index"),
         ({"looked": ("billing.payouts", "billing.payout")}, HopState.NOT_SEEN, "neither billing.payouts and"),
         ({"index_missing": "gone", "looked": ("x",), "not_looked": ("y: no.",)}, HopState.NOT_ASKED, "gone"),
         ({"stored": StoredTrace()}, HopState.NOT_JUDGED, "No cut of this contract is judged yet"),
@@ -194,7 +194,7 @@ MATCHED = facts(copies=(copy(SlicePlace(cut_n=3)),))
 LOST = facts(broken(item(ItemState.BROKEN)))
 NOT_JUDGED = facts(copies=(copy(SlicePlace(cut_n=None, is_beyond=True)),))
 NOT_ASKED, NOT_SEEN = facts(), facts(index_cuts=(2, 9))
-UNSEEN = "No contract here has seen it, as far back as the indexes of keys go"
+UNSEEN = "No contract here has seen it, as far back as the key indexes go"
 
 
 def test_the_first_contract_whose_break_stands_has_lost_it() -> None:
@@ -251,7 +251,7 @@ def test_the_sentence_says_what_happened(break_class: BreakClass, words: str) ->
         ({"a": NOT_SEEN, "b": NOT_SEEN}, f"{UNSEEN}."),
         (
             {"a": NOT_SEEN, "b": NOT_ASKED},
-            "No contract here has seen it, as far back as the indexes of keys go; not all could be asked: b.",
+            "No contract here has seen it, as far back as the key indexes go; not all could be asked: b.",
         ),
         (
             {"a": facts(broken(item(ItemState.WRITTEN_OFF))), "b": facts(waiting(item(ItemState.OPEN)))},

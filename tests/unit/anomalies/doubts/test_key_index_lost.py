@@ -1,4 +1,4 @@
-"""Q2: an index of keys that is gone."""
+"""Q2: a key index that is gone."""
 
 from tallystick.model.finding_names import Doubt
 from tests.unit.anomalies.builders import CLEAN

@@ -1,4 +1,4 @@
-"""The index of keys that tasks write: asked key by key, and held whole against the cut that follows."""
+"""The key index that tasks write: asked key by key, and held whole against the cut that follows."""
 
 from pathlib import Path
 
@@ -90,9 +90,7 @@ def test_an_earlier_cuts_file_that_cannot_be_read_is_told_with_its_name(tmp_path
         assert found(tmp_path / "2", older) == {("out", 0, 0)}
         return
     older.write_bytes(older.read_bytes().replace(b"topic:out", b"\xfbopic:out"))
-    with pytest.raises(
-        IndexUnreadable, match=f"{older.name}: expected a file of an index of keys, got one that cannot"
-    ):
+    with pytest.raises(IndexUnreadable, match=f"{older.name}: expected a file of a key index, got one that cannot"):
         found(tmp_path / "2", older)
     assert found(tmp_path / "3", older) == set()
 
