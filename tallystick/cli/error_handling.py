@@ -5,7 +5,7 @@ import re
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -16,7 +16,14 @@ from tallystick.host.extras import missing_extra
 from tallystick.host.gc_tuning import relaxed_gc
 from tallystick.model.errors import TallystickError
 from tallystick.model.verdict import ExitCode
-from tallystick.text.plain import printed_text
+from tallystick.text.plain import printed_text, unwritable
+
+_OURS = "TALLYSTICK_"
+"""What the variables that commands read begin with."""
+
+
+class TextRefused(TallystickError):
+    """An argument or a variable is no text that the store, a path or a server could take."""
 
 
 class CommandGroup(RenamingGroup):
@@ -41,6 +48,24 @@ class CommandGroup(RenamingGroup):
                 _show_value(told)
                 raise
             raise typer.Exit(report_error(told)) from None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if not ctx.resilient_parsing:  # a shell that completes a line is told nothing
+            _refuse_unwritable(args, os.environ)
+        return super().resolve_command(ctx, args)
+
+
+def _refuse_unwritable(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Refuse once what each command would have to refuse. Raises TextRefused, which quotes no value."""
+    for n, text in enumerate(arguments):
+        if fault := unwritable(text):
+            option, before = text.split("=")[0], arguments[n - 1] if n else ""
+            place = f"what follows {before}" if before.startswith("-") else f"argument {n + 1}"
+            name = option if option.startswith("--") and not unwritable(option) else place
+            raise TextRefused(f"{name}: got {fault}; expected text in UTF-8, without NUL")
+    for name, value in environment.items():
+        if name.startswith(_OURS) and (fault := unwritable(value)):
+            raise TextRefused(f"{name}: got {fault}; expected text in UTF-8, without NUL")
 
 
 def report_error(error: Exception) -> ExitCode:

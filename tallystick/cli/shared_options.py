@@ -6,6 +6,9 @@ from typing import Annotated
 
 import typer
 
+CUT_MAX = 2**31 - 1
+"""Cuts are numbered by PostgreSQL's integer."""
+
 
 def set_plain(plain: bool) -> None:
     """Say how every console of this command writes."""

@@ -53,16 +53,25 @@ def printed_text(text: str) -> str:
 
 def given_text(option: str, text: str, *, expected: str, refused: type[TallystickError]) -> str:
     """Return the text that a person typed, without spaces around it. Raises refused where nothing is left, or it is no
-    UTF-8.
+    UTF-8, or holds a NUL.
     """
     given = text.strip()
     if not given or not any(character.isprintable() for character in given):
         raise refused(f"{option}: got {escape_untrusted(text)!r}; expected {expected}")
-    try:
-        given.encode()
-    except UnicodeEncodeError:
-        raise refused(f"{option}: got bytes that are not UTF-8; expected {expected}, in UTF-8") from None
+    if fault := unwritable(given):
+        raise refused(f"{option}: got {fault}; expected {expected}, in UTF-8 and without NUL")
     return given
+
+
+def unwritable(text: str) -> str:
+    """Return what a text has that no database takes; nothing for a text that it takes."""
+    if "\0" in text:
+        return "a NUL character"
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # how Python keeps bytes of a command line that are none
+        return "bytes that are not UTF-8"
+    return ""
 
 
 def _written_out(character: str) -> str:

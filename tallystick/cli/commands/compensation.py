@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tallystick.cli.renamed import RenamingGroup
-from tallystick.cli.shared_options import AsJson, ContractFile
+from tallystick.cli.shared_options import CUT_MAX, AsJson, ContractFile
 from tallystick.connections.connections import Connections, connections_from_environment, store_dsn
 from tallystick.contract.contract import Contract, load_contract
 from tallystick.model.verdict import exit_code_of
@@ -40,7 +40,8 @@ Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why; the audit trail 
 def show_plan(
     contract_file: ContractFile,
     cut: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Plan for the breaks up to this cut. Default: the newest.")
+        int | None,
+        typer.Option(metavar="N", min=0, max=CUT_MAX, help="Plan for the breaks up to this cut. Default: the newest."),
     ] = None,
     by: Annotated[
         str | None, typer.Option(metavar="NAME", help="Who requests the plan; stores it, so that it can be approved.")

@@ -10,7 +10,7 @@ import typer
 
 from tallystick.cli.error_handling import report_error, stopped_by_sigterm
 from tallystick.cli.masked_runs import masked
-from tallystick.cli.shared_options import AsJson
+from tallystick.cli.shared_options import CUT_MAX, AsJson
 from tallystick.connections.connections import artifacts_folder, connections_from_environment, store_dsn
 from tallystick.contract.contract import Contract, load_contract
 from tallystick.host.artifacts import Place, artifacts_place
@@ -32,7 +32,10 @@ def run_contract(
     reread: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=0, help="Read cut N of one contract again, compare its digest, and store nothing."
+            metavar="N",
+            min=0,
+            max=CUT_MAX,
+            help="Read cut N of one contract again, compare its digest, and store nothing.",
         ),
     ] = None,
     settle: Annotated[

@@ -8,6 +8,7 @@ import typer
 from tallystick.cli.shared_options import AsJson, Plain
 from tallystick.connections.connections import connections_from_environment, store_dsn
 from tallystick.host.artifacts import artifacts_place, copies_of
+from tallystick.text.plain import unwritable
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -52,7 +53,7 @@ def trace_one_key(
     from tallystick.tracing.document import trace_document
     from tallystick.tracing.trace_key import newest_contracts, trace_key
 
-    key = sys.stdin.readline().rstrip("\n") if match_key == "-" else match_key
+    key = _key_of_stdin() if match_key == "-" else match_key
     if not key:
         raise typer.BadParameter("got no key; expected the match key of one event")
     engine = open_store(store_dsn())
@@ -78,6 +79,19 @@ def trace_one_key(
         raise typer.Exit(ExitCode.BROKEN)
     if any(one.state is HopState.NOT_ASKED for trace in traces for hop in trace.hops for one in hop.statements):
         raise typer.Exit(ExitCode.INCONCLUSIVE)
+
+
+def _key_of_stdin() -> str:
+    """Read a key, without its line end of either kind. Raises typer.BadParameter."""
+    try:
+        key = sys.stdin.readline().removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError as error:
+        raise typer.BadParameter(
+            f"stdin: byte {error.start} is no UTF-8; expected the match key of one event"
+        ) from None
+    if fault := unwritable(key):
+        raise typer.BadParameter(f"stdin: got {fault}; expected the match key of one event")
+    return key
 
 
 def _look_now(engine: "Engine", contract: "Contract", match_key: str) -> "LiveLook":

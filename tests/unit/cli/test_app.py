@@ -99,8 +99,10 @@ def test_wrong_usage_ends_with_2_and_says_what_was_expected(arguments: tuple[str
         (("runs", "--limit", "0"), "0", "1"),
         (("runs", "--limit", "10001"), "10001", "10,?000"),
         (("run", "x.yaml", "--reread", "x"), "x", "(whole number|integer)"),
+        (("run", "x.yaml", "--reread", "2147483648"), "2147483648", "2,?147,?483,?647"),
+        (("compensation", "plan", "x.yaml", "--cut", "2147483648"), "2147483648", "2,?147,?483,?647"),
     ],
-    ids=["one of", "too few", "too many", "no number"],
+    ids=["one of", "too few", "too many", "no number", "no cut's number", "no cut's number to plan for"],
 )
 def test_a_refused_value_is_named_with_what_was_expected(arguments: tuple[str, ...], got: str, expected: str) -> None:
     result = run(*arguments)

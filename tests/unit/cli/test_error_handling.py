@@ -31,6 +31,36 @@ def test_a_connection_that_nobody_gave_is_named(monkeypatch: pytest.MonkeyPatch)
     )
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("trace", "\udcff"), "argument 2: got bytes that are not UTF-8"),
+        (("runs", "--contract", "\udcff"), "what follows --contract: got bytes that are not UTF-8"),
+        (("alert", "ack", "--by=\udcff", "billing", "x"), "--by: got bytes that are not UTF-8"),
+        (("alert", "ack", "--\udcff=x", "billing"), "argument 3: got bytes that are not UTF-8"),
+        (("store", "migrate", "--grant-to", "tally\0"), "what follows --grant-to: got a NUL character"),
+        (("compensation", "sheet", "x.yaml", "\udcff"), "argument 4: got bytes that are not UTF-8"),
+    ],
+)
+def test_an_argument_that_no_store_takes_is_refused_by_its_place(arguments: tuple[str, ...], said: str) -> None:
+    result = run(*arguments)
+    assert (result.exit_code, result.stderr) == (2, f"{said}; expected text in UTF-8, without NUL\n")
+
+
+@pytest.mark.parametrize("name", ["TALLYSTICK_STORE_DSN", "TALLYSTICK_ARTIFACTS_DIR", "TALLYSTICK_CONN_KAFKA"])
+def test_a_variable_that_is_no_utf_8_is_refused_by_its_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "postgresql://tally:hunter2@127.0.0.1:1/\udcff")
+    result = run("runs")
+    assert result.exit_code == 2
+    assert result.stderr == f"{name}: got bytes that are not UTF-8; expected text in UTF-8, without NUL\n"
+
+
+def test_text_in_utf_8_and_variables_of_others_are_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PS1", "\udcff")
+    monkeypatch.setenv("TALLYSTICK_ARTIFACTS_DIR", "build/Bücher")
+    assert run("runs", "--contract", "Zürich").stderr.startswith("the verdict store is not named")
+
+
 def fails_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> Result:
     """`contract check` with an output that raises."""
 
