@@ -172,18 +172,18 @@ def print_run(run: StoredRun) -> None:
             (str(result.verdict), VERDICT_STYLES[result.verdict]), f"  {result.contract}/{result.cut_n}  {window}"
         )
     )
-    out.print(escape_untrusted(verdict_sentence(result)))
+    out.print(story_text(verdict_sentence(result)))
     out.print(Text(f"The ledger is read {run.ledger_guarantee}.", style="dim"))
     for found in result.doubts:
         out.print()
         out.print(Text(words(DOUBT_TEXTS[found.doubt].title), style="bold yellow"))
-        out.print(escape_untrusted(found.sentence))
+        out.print(story_text(found.sentence))
         out.print(f"Check first: {words(DOUBT_TEXTS[found.doubt].check_first)}")
     for notice in result.notices:
         out.print()
         style = "bold yellow" if notice.pages else "bold"
         out.print(Text(f"{words(NOTICE_TEXTS[notice.notice].title)} (changes no verdict)", style=style))
-        out.print(escape_untrusted(notice.sentence))
+        out.print(story_text(notice.sentence))
         out.print(f"Check first: {words(NOTICE_TEXTS[notice.notice].check_first)}")
     if run.expectations is not None:
         out.print()
@@ -273,7 +273,7 @@ def print_written_off(done: BreakWrittenOff) -> None:
 def print_closed(done: CutClosed) -> None:
     """Print what nobody has read, and that the next window is judged."""
     out = console()
-    out.print(f"{done.cut.contract}/{done.cut.n} is closed, INCONCLUSIVE. {escape_untrusted(done.sentence)}")
+    out.print(f"{done.cut.contract}/{done.cut.n} is closed, INCONCLUSIVE. {story_text(done.sentence)}")
     out.print("The next window is judged by the next run.")
 
 
@@ -321,6 +321,6 @@ def _breaks_table(breaks: list[Break]) -> Rows:
             escape_untrusted(amount),
             escape_untrusted(item_break.leg),
             escape_untrusted(item_break.match_key),
-            escape_untrusted(item_break.story),
+            story_text(item_break.story),
         )
     return table

@@ -22,7 +22,7 @@ from tallystick.report.strip_drawing import draw_strip
 from tallystick.store.breaks.break_life_store import AlertTold, RepairTold
 from tallystick.store.plans.plan_store import ActionState
 from tallystick.text.money import format_minor
-from tallystick.text.plain import escape_untrusted
+from tallystick.text.plain import escape_untrusted, story_text
 
 _NOTHING, _UNKNOWN = "nothing", "not in the evidence"
 
@@ -242,7 +242,7 @@ def _changes(told: ToldBreak) -> Iterator[LifeRow]:
     for step in told.life:
         name = describe_item(step.item.item_id)
         if step.written_off is not None:
-            who, why = escape_untrusted(step.written_off.by), escape_untrusted(step.written_off.reason)
+            who, why = escape_untrusted(step.written_off.by), story_text(step.written_off.reason)
             words = f"{who} wrote {name[0].lower()}{name[1:]} off: {why.rstrip('.')}."
             yield LifeRow(at_utc=step.written_off.at_utc, kind="written off", words=words)
         elif step.cut_n != told.cut_n and step.item.state is ItemState.CLEARED:

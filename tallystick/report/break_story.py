@@ -18,7 +18,7 @@ from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
 from tallystick.text.finding_guide import BREAK_TEXTS
 from tallystick.text.money import format_minor
-from tallystick.text.plain import escape_untrusted, format_time, format_window, parse_utc
+from tallystick.text.plain import escape_untrusted, format_time, format_window, parse_utc, story_text
 from tallystick.text.reason_texts import reason_text
 from tallystick.text.ruled_out import RULED_OUT
 from tallystick.text.side_terms import for_inputs
@@ -57,7 +57,7 @@ def explain(told: ToldBreak) -> Story:
         amount=amount_of(item_break),
         paragraphs=(
             Paragraph(
-                heading="What happened", sentences=(escape_untrusted(item_break.story), *in_its_words(told, text.means))
+                heading="What happened", sentences=(story_text(item_break.story), *in_its_words(told, text.means))
             ),
             *own_paragraphs(told),
             Paragraph(heading="What was ruled out", sentences=in_its_words(told, *RULED_OUT[item_break.break_class])),
@@ -297,11 +297,11 @@ def describe_item(item_id: str) -> str:
 def _change(step: LifeStep) -> str:
     given_up = step.written_off
     if given_up is not None:
-        who, why = escape_untrusted(given_up.by), escape_untrusted(given_up.reason)
+        who, why = escape_untrusted(given_up.by), story_text(given_up.reason)
         return f"{who} wrote it off at {format_time(given_up.at_utc)}, after cut {step.cut_n}: {why.rstrip('.')}."
     by = ", ".join(describe_place(partner) for partner in step.item.cleared_by.split(",") if partner)
     because = reason_text(step.item.reason)
-    why = f": {escape_untrusted(because)}" if because else ""
+    why = f": {story_text(because)}" if because else ""
     partner = f" (by {by})" if by else ""
     return f"Cut {step.cut_n}, at {format_time(step.judged_utc)}, {_STATE_WORDS[step.item.state]}{why}{partner}."
 

@@ -73,6 +73,21 @@ def test_a_notice_is_shown_and_said_to_change_no_verdict(shown: Any, matched_run
     ]
 
 
+def test_each_sentence_of_a_run_is_shown_to_its_end(shown: Any, broken_run: StoredRun) -> None:
+    names = ", ".join(f"offset {n}" for n in range(60))
+    doubt, *others = broken_run.result.doubts
+    result = replace(
+        broken_run.result,
+        breaks=(replace(broken_run.result.breaks[0], story=f"Found at {names} and nowhere else."),),
+        doubts=(replace(doubt, sentence=f"It waits behind {names} and more."), *others),
+        notices=(NoticeFound(notice=Notice.UNFILTERED_READER, sentence=f"The consumer reads {names} as well."),),
+    )
+    output = shown(replace(broken_run, result=result))
+    for end in ("and nowhere else.", "and more.", "as well."):
+        assert f"offset 59 {end}" in output
+    assert "characters)" not in output
+
+
 def test_compacted_offsets_are_shown_where_there_are_any(shown: Any, matched_run: StoredRun) -> None:
     one, two = matched_run.result.figures.census
     assert "compacted" not in shown(matched_run)

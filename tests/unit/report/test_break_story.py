@@ -216,3 +216,11 @@ def test_an_earlier_repair_of_the_key_is_told_beside_the_writers() -> None:
     )
     assert sentences(explain(replace(plain, repairs=(repair,))))["Writers"] == (sentence,)
     assert "Writers" not in sentences(explain(plain))
+
+
+def test_a_sentence_of_ours_is_told_to_its_end_and_a_strangers_text_is_not() -> None:
+    long = "It names " + ", ".join(f"offset {n}" for n in range(60)) + " and 7 more."
+    found = replace(a_break(), story=long, match_key="k" * 400)
+    heard = sentences(explain(told(found, item(ItemState.BROKEN))))
+    assert heard["What happened"][0] == long
+    assert "(400 characters)" in heard["At stake"][0]
