@@ -305,6 +305,13 @@ def runbook_links(environment: Mapping[str, str] = os.environ) -> dict[str, str]
     return {"runbook": f"{base.rstrip('/')}/{{alert}}.md"}
 
 
+def filled_link(text: str, **values: object) -> str:
+    """Put values in their places. Any other brace is the address's own."""
+    for name, value in values.items():
+        text = text.replace(f"{{{name}}}", str(value))
+    return text
+
+
 def connection_text(connection_id: str, environment: Mapping[str, str] = os.environ) -> str:
     """Return the text of a connection in the environment. Raises ConnectionNotGiven."""
     name = environment_variable(connection_id)

@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 from tallystick.alerting.alert import Alert
 from tallystick.alerting.alert_json import Attempt, SinkFailed
 from tallystick.alerting.sinks.registry import Sink, is_stateless
+from tallystick.connections.connections import filled_link
 from tallystick.model.errors import TallystickError
 from tallystick.store.alerts.alert_store import (
     PendingAlert,
@@ -172,15 +173,8 @@ def _send(alert: Alert, sink: Sink) -> Attempt:
 def _with_links(alert: Alert, links: Mapping[str, str]) -> Alert:
     """An alert that belongs to no cut has no link to one."""
     filled = {
-        name: _filled(text, contract=alert.contract, cut_n=alert.cut_n, alert=alert.name)
+        name: filled_link(text, contract=alert.contract, cut_n=alert.cut_n, alert=alert.name)
         for name, text in links.items()
         if alert.cut_n is not None or "{cut_n}" not in text
     }
     return replace(alert, details={**alert.details, "links": filled})
-
-
-def _filled(text: str, **values: object) -> str:
-    """Put values in their places. Any other brace is the address's own."""
-    for name, value in values.items():
-        text = text.replace(f"{{{name}}}", str(value))
-    return text

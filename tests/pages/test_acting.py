@@ -145,6 +145,8 @@ def test_a_break_is_written_off_with_a_reason_and_by_name(op: Any, own_store: En
     address = f"{BELOW}/break/{TORN}/write-off"
     empty = op.post(address, data={"reason": "  ", "token": token_of(op)})
     assert (empty.status_code, "Nothing was changed" in empty.text) == (409, True)
+    no_text = op.post(address, data={"reason": "paid\0", "token": token_of(op)})
+    assert (no_text.status_code, "got a NUL character" in no_text.text) == (409, True)
     done = op.post(address, data={"reason": "paid by hand, case 4711", "token": token_of(op)})
     assert (done.status_code, done.headers["location"]) == (303, f"{BELOW}/break/{TORN}?done=written-off")
     page = op.get(done.headers["location"]).text
@@ -270,7 +272,8 @@ def test_a_cut_that_nobody_can_judge_is_closed_from_its_page(op: Any, viewer: An
     assert ("Close it unread" in op.get(address).text, "Close it unread" in viewer.get(address).text) == (True, False)
     found = viewer.get(f"{BELOW}/dag-run/reconcile_{NAME}/manual__stuck")
     assert found.headers["location"] == address
-    assert op.post(f"{address}/close", data={**form, "reason": " "}).status_code == 409
+    for no_text in (" ", "corrupt\0"):
+        assert op.post(f"{address}/close", data={**form, "reason": no_text}).status_code == 409
     closed = op.post(f"{address}/close", data=form)
     assert (closed.status_code, closed.headers["location"]) == (303, address)
     page = op.get(address).text

@@ -138,6 +138,8 @@ def test_pages_are_kept_by_no_cache_and_assets_are(viewer: Any) -> None:
         "/data-docs/billing_payouts/%00",
         "/report/..%2f..%2fairflow/1",
         "/assets/..%2fpages.css",
+        pytest.param(f"/data-docs/billing_payouts/{'x' * 6000}", id="a name that no disk has"),
+        pytest.param(f"/data-docs/billing_payouts/{'x/' * 3000}", id="a path that no disk has"),
     ],
 )
 def test_no_address_leads_out_of_its_folder(viewer: Any, address: str) -> None:
@@ -154,6 +156,9 @@ def test_no_address_leads_out_of_its_folder(viewer: Any, address: str) -> None:
         "/run/billing_payouts/99999999999",
         "/run/billing_payouts/-1",
         "/break/5a1d6f0e",
+        "/dag/reconcile_nope%00",
+        "/dag-run/reconcile_nope%00/x",
+        "/dag-run/reconcile_billing_payouts/x%00",
     ],
 )
 def test_what_cannot_be_asked_is_refused_before_the_store_is(viewer: Any, address: str) -> None:

@@ -416,6 +416,22 @@ def test_a_report_is_served_as_it_was_written_and_may_run_nothing(viewer: Any, s
     assert "sandbox" in policy and "script-src" not in policy and policy.startswith("default-src 'none'")
 
 
+@pytest.mark.parametrize(
+    ("base", "link"),
+    [
+        ("https://wiki/{space}", "https://wiki/{space}/amount_mismatch.md"),
+        ("https://wiki/{alert}/", "https://wiki/amount_mismatch/amount_mismatch.md"),
+        ("https://wiki/{", "https://wiki/{/amount_mismatch.md"),
+    ],
+)
+def test_a_break_leads_to_its_runbook_whatever_braces_the_address_has(
+    viewer: Any, monkeypatch: pytest.MonkeyPatch, base: str, link: str
+) -> None:
+    monkeypatch.setenv("TALLYSTICK_RUNBOOKS_URL", base)
+    answer = viewer.get(f"{BELOW}/break/{mismatch(payouts(), 'pay-7').break_id}")
+    assert (answer.status_code, f'href="{link}"' in answer.text) == (200, True)
+
+
 def test_a_store_that_is_gone_is_told_without_its_password(viewer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from tallystick_airflow.pages import app
 

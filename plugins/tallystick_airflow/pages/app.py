@@ -26,7 +26,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from tallystick.alerting.acknowledgement import AcknowledgementRefused
 from tallystick.compensation.write_off import WriteOffRefused
-from tallystick.connections.connections import ConnectionNotGiven, runbook_links
+from tallystick.connections.connections import ConnectionNotGiven, filled_link, runbook_links
 from tallystick.contract.contract import Contract
 from tallystick.host.artifacts import (
     ArtifactMissing,
@@ -347,7 +347,7 @@ def show_break(request: Request, user: GetUserDep, break_id: UUID, done: str = "
         request,
         "break",
         page=page,
-        runbook=runbook_links()["runbook"].format(alert=page.break_class),
+        runbook=filled_link(runbook_links()["runbook"], alert=page.break_class),
         done=DONE.get(done, ""),
         token=form_token(user) if may_act(request, user, told.contract) else "",
         address=f"{told_base_of(request)}/break/{break_id}",
@@ -374,7 +374,7 @@ def show_plan(request: Request, user: GetUserDep, plan_id: UUID) -> Response:
 
 
 @app.get("/dag/{dag_id}")
-def show_dag(request: Request, user: GetUserDep, dag_id: str) -> Response:
+def show_dag(request: Request, user: GetUserDep, dag_id: PathText) -> Response:
     """The tab on a DAG: its contract's page; of one that repairs, the plans on it."""
     if (theirs := team_elsewhere(dag_id)) is not None:
         return RedirectResponse(f"{top_of(request)}{theirs.path}/dag/{quote(dag_id, safe='')}")
@@ -389,7 +389,7 @@ def show_dag(request: Request, user: GetUserDep, dag_id: str) -> Response:
 
 
 @app.get("/dag-run/{dag_id}/{run_id:path}")
-def show_dag_run(request: Request, user: GetUserDep, dag_id: str, run_id: PathText) -> Response:
+def show_dag_run(request: Request, user: GetUserDep, dag_id: PathText, run_id: PathText) -> Response:
     """The tab on a DAG run: the page of the cut that it made, or of the plan that it asks about."""
     if (theirs := team_elsewhere(dag_id)) is not None:
         return RedirectResponse(
@@ -518,8 +518,8 @@ def _file(folder: Place, name: str) -> Response:
     """A file that a run wrote. Raises HTTPException 404, also for a name that leads out of the folder."""
     headers = {"Content-Security-Policy": _POLICY_OF_FILES}
     if isinstance(folder, Path):
-        path = (folder / name).resolve()
-        if not path.is_relative_to(folder.resolve()) or not path.is_file():
+        path = _file_below(folder, name)
+        if path is None:
             raise HTTPException(404, "No such file lies among the artifacts of this machine.")
         return FileResponse(path, headers=headers)
     try:
@@ -527,3 +527,11 @@ def _file(folder: Place, name: str) -> Response:
     except (ArtifactMissing, ValueError):
         raise HTTPException(404, "No such file lies in the store of artifacts.") from None
     return Response(content, media_type=guess_type(name)[0] or "application/octet-stream", headers=headers)
+
+
+def _file_below(folder: Path, name: str) -> Path | None:
+    """Return a file that lies below the folder; None for any other name, one that no disk can have among them."""
+    with suppress(OSError):
+        path = (folder / name).resolve()
+        return path if path.is_relative_to(folder.resolve()) and path.is_file() else None
+    return None
