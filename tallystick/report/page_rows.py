@@ -182,7 +182,7 @@ STATE_WORDS = {
     ItemState.OPEN: "opened, or still waiting for its partner",
     ItemState.CLEARED: "cleared: the partner came",
     ItemState.BROKEN: "broken: a proven disagreement",
-    ItemState.UNDECIDABLE: "undecidable: its partner would lie before the baseline",
+    ItemState.UNDECIDABLE: "undecidable: nobody can say whether it has its partner",
     ItemState.WRITTEN_OFF: "still written off: the other side followed it",
 }
 

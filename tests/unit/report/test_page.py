@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from tallystick.contract.contract import Contract
-from tallystick.model.item_reason import read_reason
+from tallystick.model.item_reason import ReasonCode, read_reason, reason_of
+from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
 from tallystick.report.break_sample import stakes
 from tallystick.report.break_story import explain, tell_breaks
@@ -82,6 +83,15 @@ def test_the_age_of_all_that_stands_is_told_with_its_money(broken_run: StoredRun
     assert (page.all_ages.waiting, page.all_ages.broken) == (1, 7)
     assert page.all_ages.broken_money == "1,210.00 EUR, 700 JPY and 1 not known"
     assert "Age of the items that wait or are broken after this run" in Page(render_report(broken_run, contract)).text
+
+
+@pytest.mark.parametrize("code", [ReasonCode.OFFSETS_EXPIRED, ReasonCode.BEFORE_BASELINE, ReasonCode.BEYOND_EVERY_CUT])
+def test_what_nobody_can_decide_is_told_for_each_of_its_reasons(
+    broken_run: StoredRun, contract: Contract, code: ReasonCode
+) -> None:
+    undecidable = replace(broken_run.result.items[0], state=ItemState.UNDECIDABLE, reason=reason_of(code))
+    run = replace(broken_run, result=replace(broken_run.result, items=(undecidable,)))
+    assert report_page(run, contract).item_states == (("1", "undecidable: nobody can say whether it has its partner"),)
 
 
 def test_where_nothing_stands_no_ages_are_told(inconclusive_run: StoredRun, contract: Contract) -> None:
