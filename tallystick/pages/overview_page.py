@@ -39,7 +39,7 @@ class OverviewRow:
 
     open_money: of what is broken, per currency, in words. oldest_utc: when the oldest open or broken item was first
     seen. without_verdict: windows that have ended and have none; are_all_without: there may be more than are shown.
-    looked: has the newest run asked who holds what, and what expires?
+    looked: has the newest run asked who holds what, and what expires? given_up, loose: as ContractOverview has them.
     """
 
     contract: str
@@ -62,6 +62,8 @@ class OverviewRow:
     expires_utc: datetime | None
     headroom: str
     next_run_utc: datetime
+    given_up: int
+    loose: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +116,8 @@ def overview_row(book: ContractOverview, *, now_utc: datetime) -> OverviewRow:
         expires_utc=book.expires_utc,
         headroom=span_text(book.expires_utc - now_utc) if book.expires_utc else "",
         next_run_utc=next_firing(book.contract.schedule, now_utc),
+        given_up=book.given_up,
+        loose=book.loose,
     )
 
 
@@ -141,12 +145,21 @@ def _sentence(rows: Sequence[OverviewRow]) -> str:
         return f"{counted(items, 'broken item')} in {counted(len(broken), 'contract')} of {len(rows)}."
     loose = [row for row in rows if row.newest and row.newest.kind == Verdict.BROKEN.value]
     if loose:
-        return f"{counted(len(loose), 'contract')} of {len(rows)} broke in the newest window, and no item follows that."
+        return f"{counted(len(loose), 'contract')} of {len(rows)} broke in the newest window{_end_of(loose)}."
     if doubtful:
         return f"Nothing is broken; {counted(len(doubtful), 'contract')} of {len(rows)} could not be read completely."
     if any(row.newest is None or row.without_verdict for row in rows):
         return "Nothing is broken; some windows have ended without a verdict."
     return "The newest windows agree."
+
+
+def _end_of(broke: Sequence[OverviewRow]) -> str:
+    """Say why nothing stands broken of what broke."""
+    if not any(row.given_up for row in broke):
+        return ", and no item follows that"
+    if any(row.loose or not row.given_up for row in broke):
+        return "; the breaks were written off, or no item follows them"
+    return "; the breaks were written off"
 
 
 def _urgent_first(row: OverviewRow) -> tuple[bool, bool, str]:

@@ -13,15 +13,35 @@ from tallystick.contract.alerts import Severity
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import PayloadKey
 from tallystick.model.finding_names import BreakClass
+from tallystick.model.open_item import WriteOff
+from tallystick.model.verdict import Verdict
 from tallystick.report.write_report import write_report
 from tallystick.store.alerts.alert_store import append_alerts
 from tallystick.store.alerts.incident_store import read_incidents
 from tallystick.store.breaks import item_query_store
 from tallystick.store.breaks.break_life_store import alerts_of_break
+from tallystick.store.breaks.write_off_store import write_off_break
 from tallystick.store.plans.plan_life_store import list_plans
 from tallystick.store.plans.plan_store import append_audit, save_plan
-from tallystick.store.runs.run_store import read_run
-from tests.stored_books import FIRST_BROKEN, LAST_BROKEN, break_ids, done_plan, fill, payments, payouts, waiting_plan
+from tallystick.store.runs.cut_store import claim_attempt, save_cut
+from tallystick.store.runs.run_store import commit_run, read_run
+from tallystick.store.views.overview_store import list_versions, read_overview
+from tests.stored_books import (
+    FIRST_BROKEN,
+    HOUR,
+    LAST_BROKEN,
+    LAST_HOUR,
+    break_ids,
+    cut_of,
+    done_plan,
+    fill,
+    mismatch,
+    missing,
+    payments,
+    payouts,
+    result_of,
+    waiting_plan,
+)
 
 pytestmark = pytest.mark.usefixtures("own_store")
 
@@ -130,3 +150,53 @@ def test_the_way_to_the_next_items_names_none(viewer: Any, keyed: Contract, monk
         address = onward[0].replace("&amp;", "&").partition("#")[0]
         assert "ledger" not in unquote(address) and "pay-" not in unquote(address)
     assert len(seen) == len(set(seen)) == 6
+
+
+def changed(contract: Contract, **fields: object) -> Contract:
+    return Contract.model_validate(contract.model_copy(update=fields).model_dump(mode="json"))
+
+
+def books_of(store: Engine, name: str, *, windows: int) -> Contract:
+    """Books of a contract of this name."""
+    contract = changed(payouts(), name=name)
+    fill(store, contract, windows=windows)
+    return contract
+
+
+def test_breaks_of_the_newest_window_that_are_written_off_are_told_from_those_that_no_item_follows(
+    own_store: Engine,
+) -> None:
+    contract = books_of(own_store, "given_up", windows=FIRST_BROKEN + 1)
+
+    def sums() -> tuple[int, int]:
+        book = read_overview(own_store, contract.name, windows=3)
+        assert book is not None
+        return book.given_up, book.loose
+
+    given_up = WriteOff(by="finance", reason="refunded", at_utc=LAST_HOUR)
+    for one in (missing(contract, "pay-1", 125_000), missing(contract, "pay-2", 99), mismatch(contract, "pay-15")):
+        assert sums() == (0, 0)  # something stands broken
+        write_off_break(own_store, contract.name, str(one.break_id), given_up)
+    assert sums() == (3, 0)
+    save_cut(own_store, contract, cut_of(contract, FIRST_BROKEN + 1, LAST_HOUR + HOUR), scheduler_run_id="next")
+    assert sums() == (3, 0)  # a cut without a verdict is no newer window
+    result = result_of(contract, FIRST_BROKEN + 1, LAST_HOUR + HOUR)
+    loose = (mismatch(contract, "pay-99"),)
+    attempt = claim_attempt(own_store, contract.name, FIRST_BROKEN + 1)
+    commit_run(own_store, replace(result, verdict=Verdict.BROKEN, breaks=loose), attempt=attempt, alerts=())
+    assert sums() == (0, 1)
+
+
+def test_a_version_that_came_back_is_the_newest(own_store: Engine) -> None:
+    first = books_of(own_store, "reverted", windows=2)
+    second = changed(first, settle_timeout_seconds=1, version=2)
+    for n, contract in ((2, second), (3, second), (4, first), (5, first)):
+        end = LAST_HOUR + (n - 1) * HOUR
+        save_cut(own_store, contract, cut_of(contract, n, end), scheduler_run_id=f"run-{n}")
+        attempt = claim_attempt(own_store, contract.name, n)
+        commit_run(own_store, result_of(contract, n, end), attempt=attempt, alerts=())
+    spans = list_versions(own_store, first.name, limit=9)
+    found = [(one.version, one.first_cut_n, one.contract) for one in spans]
+    assert found == [(1, 4, first), (2, 2, second), (1, 0, first)]
+    assert spans[0].since_utc > spans[1].since_utc > spans[2].since_utc
+    assert list_versions(own_store, first.name, limit=2) == spans[:2]

@@ -1,6 +1,6 @@
 """The present state of the books of a contract, for the overview and the contract's page, at a cost that does not grow.
 
-Reads the sums that triggers keep (break_total, standing_total); never a run's rows.
+Reads the sums that triggers keep (break_total, standing_total); never a run's rows, only those that people added.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from tallystick.model.metric_figures import ClassTotal
 from tallystick.model.open_item import ItemState, ItemTotal
 from tallystick.model.verdict import Verdict
 from tallystick.store.runs.cut_store import cut_of_row
-from tallystick.store.schema import break_total, contract_version, standing_total
+from tallystick.store.schema import break_total, contract_version, item_break, open_item, standing_total
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import verdict as verdict_table
 
@@ -45,7 +45,8 @@ class ContractOverview:
     """The books of one contract. windows: the newest, oldest first. doubts: of the newest verdict.
 
     cut: the newest, judged or not. expires_utc: when retention may take the first offset that nobody has read, as the
-    newest run foresaw it; None where it foresaw none.
+    newest run foresaw it; None where it foresaw none. given_up, loose: where the newest verdict is BROKEN and nothing
+    stands broken, how many of its breaks people wrote off, and how many they did not; else 0.
     """
 
     contract: Contract
@@ -54,11 +55,13 @@ class ContractOverview:
     doubts: tuple[DoubtFound, ...]
     cut: Cut
     expires_utc: datetime | None
+    given_up: int = 0
+    loose: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContractVersion:
-    """One version of a contract's file, and since which cut it is in force."""
+    """One version of a contract's file, and the cut since which it was in force, until the next one."""
 
     version: int
     fingerprint: str
@@ -82,13 +85,18 @@ def read_overview(engine: Engine, contract_name: str, *, windows: int) -> Contra
         if cut is None:
             return None
         doubts, expires_utc = _newest_verdict(connection, contract_name)
+        standing = _standing(connection, contract_name)
+        stands_broken = any(group.items.state is ItemState.BROKEN for group in standing)
+        given_up, loose = (0, 0) if stands_broken else _given_up(connection, contract_name)
         return ContractOverview(
             contract=contract_of(connection, contract_name, cut.contract_fingerprint),
             windows=newest_windows(connection, contract_name, windows),
-            standing=_standing(connection, contract_name),
+            standing=standing,
             doubts=doubts,
             cut=cut_of_row(connection, cut),
             expires_utc=expires_utc,
+            given_up=given_up,
+            loose=loose,
         )
 
 
@@ -165,31 +173,33 @@ def contract_of(connection: Connection, contract_name: str, fingerprint: str) ->
 
 
 def list_versions(engine: Engine, contract_name: str, *, limit: int) -> tuple[ContractVersion, ...]:
-    """The newest versions of a contract, newest first."""
-    first_cuts = (
-        select(cut_table.c.contract_fingerprint, func.min(cut_table.c.n).label("first_cut_n"))
+    """The newest spans of cuts that were made with one version, newest first: a version may come back."""
+    fingerprint = cut_table.c.contract_fingerprint
+    before = func.lag(fingerprint).over(order_by=cut_table.c.n).label("before")
+    cuts = (
+        select(cut_table.c.n, cut_table.c.recorded_at, fingerprint, before)
         .where(cut_table.c.contract == contract_name)
-        .group_by(cut_table.c.contract_fingerprint)
         .subquery()
     )
-    statement = (
-        select(contract_version, first_cuts.c.first_cut_n)
-        .join(first_cuts, first_cuts.c.contract_fingerprint == contract_version.c.fingerprint)
-        .where(contract_version.c.contract == contract_name)
-        .order_by(first_cuts.c.first_cut_n.desc())
+    first_cuts = (
+        select(cuts)
+        .where(cuts.c.contract_fingerprint.is_distinct_from(cuts.c.before))
+        .order_by(cuts.c.n.desc())
         .limit(limit)
     )
     with engine.connect() as connection:
-        return tuple(
-            ContractVersion(
-                version=row.version,
-                fingerprint=row.fingerprint,
-                first_cut_n=row.first_cut_n,
-                since_utc=row.recorded_at,
-                contract=contract_of(connection, contract_name, row.fingerprint),
-            )
-            for row in connection.execute(statement).all()
+        rows = connection.execute(first_cuts).all()
+        contracts = [contract_of(connection, contract_name, row.contract_fingerprint) for row in rows]
+    return tuple(
+        ContractVersion(
+            version=contract.version,
+            fingerprint=row.contract_fingerprint,
+            first_cut_n=row.n,
+            since_utc=row.recorded_at,
+            contract=contract,
         )
+        for row, contract in zip(rows, contracts, strict=True)
+    )
 
 
 def _newest_verdict(connection: Connection, contract_name: str) -> tuple[tuple[DoubtFound, ...], datetime | None]:
@@ -205,6 +215,21 @@ def _newest_verdict(connection: Connection, contract_name: str) -> tuple[tuple[D
     if row is None:
         return (), None
     return _DOUBTS.validate_python(row.doubts), min(_MOMENTS.validate_python(row.expiries), default=None)
+
+
+def _given_up(connection: Connection, contract_name: str) -> tuple[int, int]:
+    """Count the breaks of the newest verdict that were written off since, and its others."""
+    judged = select(func.max(verdict_table.c.cut_n)).where(verdict_table.c.contract == contract_name).scalar_subquery()
+    of_cut, total = item_break.c.cut_n == judged, func.coalesce(func.sum(break_total.c.breaks), 0)
+    breaks = select(total).where(break_total.c.contract == contract_name, break_total.c.cut_n == judged)
+    written_off = (
+        select(func.count(open_item.c.break_id.distinct()))
+        .join(item_break, (item_break.c.break_id == open_item.c.break_id) & of_cut)
+        .where(open_item.c.contract == contract_name, open_item.c.cut_n == judged, open_item.c.step > 0)
+    )
+    found = int(connection.scalar(breaks) or 0)
+    given_up = int(connection.scalar(written_off) or 0) if found else 0
+    return given_up, found - given_up
 
 
 def _standing(connection: Connection, contract_name: str) -> tuple[ClassTotal, ...]:

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 from tallystick.model.open_item import ItemState
@@ -64,6 +66,21 @@ def test_a_contract_whose_newest_window_broke_without_an_item_is_not_called_agre
     page = overview_page([calm, loose], now_utc=NOON)
     assert page.sentence == "1 contract of 2 broke in the newest window, and no item follows that."
     assert [row.contract for row in page.rows] == ["billing_payouts", "a"]
+
+
+@pytest.mark.parametrize(
+    ("given_up", "loose", "end"),
+    [
+        (3, 0, "; the breaks were written off."),
+        (2, 1, "; the breaks were written off, or no item follows them."),
+        (0, 3, ", and no item follows that."),
+    ],
+)
+def test_what_broke_and_was_written_off_is_told_so(given_up: int, loose: int, end: str) -> None:
+    broke = replace(book(verdicts=(Verdict.BROKEN,)), given_up=given_up, loose=loose)
+    calm = replace(book(verdicts=(Verdict.MATCHED,)), contract=payouts().model_copy(update={"name": "a"}))
+    page = overview_page([calm, broke], now_utc=NOON)
+    assert page.sentence == f"1 contract of 2 broke in the newest window{end}"
 
 
 def test_an_outage_longer_than_the_strip_hides_no_verdict_and_is_shown_up_to_now() -> None:
