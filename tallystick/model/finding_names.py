@@ -110,6 +110,10 @@ class Doubt(StrEnum):
     PARTNER_NOT_SETTLED = "partner_not_settled"
 
 
+NOTHING_READ = frozenset({Doubt.BASELINE, Doubt.CUT_CLOSED})
+"""Doubts of a run that read neither side, nor any setting."""
+
+
 class Notice(StrEnum):
     """An observation that changes no verdict: something that Kafka allows, or that is about to go wrong."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tallystick.model.census_values import PartitionCensus
+from tallystick.model.finding_names import NOTHING_READ
 from tallystick.model.findings import Break, DoubtFound, Money, NoticeFound
 from tallystick.model.open_item import OpenItem
 from tallystick.model.partner_lag import RunLag
@@ -120,6 +121,11 @@ class RunResult:
     def of_inputs(self) -> bool:
         """Return whether an input topic plays the ledger's part."""
         return self.key_index is not None and self.key_index.seed is None
+
+    @property
+    def read_nothing(self) -> bool:
+        """Return whether nobody read this cut: its zeros say nothing of the books."""
+        return any(found.doubt in NOTHING_READ for found in self.doubts)
 
 
 def unread_result(

@@ -302,8 +302,8 @@ def _versions(versions: Sequence[ContractVersion]) -> tuple[VersionRow, ...]:
 
 def canary_sentence(run: StoredRun) -> str:
     """Say whether the planted faults were found. They stand beside the slices in memory, never in them."""
-    if run.cut.is_baseline:
-        return "A baseline reads nothing, so it plants nothing."
+    if run.result.read_nothing:
+        return "This run read nothing, so it planted nothing."
     missed = [found.sentence for found in run.result.doubts if found.doubt is Doubt.CANARY_MISSED]
     if missed:
         return " ".join(missed)

@@ -7,7 +7,7 @@ from datetime import datetime
 from markupsafe import Markup
 
 from tallystick.contract.verdict_deadline import next_firing
-from tallystick.model.finding_names import Doubt
+from tallystick.model.finding_names import NOTHING_READ
 from tallystick.model.findings import total_money
 from tallystick.model.metric_figures import ClassTotal
 from tallystick.model.open_item import ItemState
@@ -112,7 +112,7 @@ def overview_row(book: ContractOverview, *, now_utc: datetime) -> OverviewRow:
         held_back=sum(max(0, part.mark - part.offsets.kafka_offset_end) for part in slices),
         without_verdict=sum(cell.kind == NO_VERDICT for cell in cells),
         are_all_without=all(cell.kind == NO_VERDICT for cell in cells),
-        looked=not any(found.doubt in (Doubt.BASELINE, Doubt.CUT_CLOSED) for found in book.doubts),
+        looked=not any(found.doubt in NOTHING_READ for found in book.doubts),
         expires_utc=book.expires_utc,
         headroom=span_text(book.expires_utc - now_utc) if book.expires_utc else "",
         next_run_utc=next_firing(book.contract.schedule, now_utc),

@@ -17,6 +17,9 @@ from tallystick.text.verdict_sentence import counted
 def guarantees(run: StoredRun, contract: Contract) -> Iterator[tuple[str, str]]:
     """Yield the guarantees behind the verdict; each line names what enforces it."""
     figures = run.result.figures
+    if run.result.read_nothing:
+        yield from _of_an_unread_cut(contract, figures)
+        return
     yield "Read committed", _read_committed(run.result, contract)
     if contract.event.compared:
         yield "Compared columns", _compared(contract.event.compared)
@@ -50,6 +53,18 @@ def guarantees(run: StoredRun, contract: Contract) -> Iterator[tuple[str, str]]:
         if contract.empty == "allowed"
         else "Refused: an empty side is never MATCHED, unless something on the other finds an open partner.",
     )
+    yield "Repair", _repair(contract)
+
+
+def _of_an_unread_cut(contract: Contract, figures: RunFigures) -> Iterator[tuple[str, str]]:
+    """Say only what holds without a reader."""
+    yield (
+        "Read committed",
+        "This run read nothing: no partition, no row and no key. It proves nothing of its window.",
+    )
+    yield "Each offset and each row once", "The slices of this cut are fixed, and the next cut starts where they end."
+    if not contract.input_topics:
+        yield "Ledger slices", slice_guarantee(contract, figures)
     yield "Repair", _repair(contract)
 
 

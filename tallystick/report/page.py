@@ -16,7 +16,7 @@ from tallystick.model.direction import Direction
 from tallystick.model.findings import Stake, total_money
 from tallystick.model.open_item import ItemState, OpenItem
 from tallystick.model.stored_run import StoredRun
-from tallystick.report.ageing import age_buckets, all_ages
+from tallystick.report.ageing import AgeTotals, age_buckets, all_ages
 from tallystick.report.break_sample import BreakGroup, group_breaks, stakes
 from tallystick.report.break_story import tell_breaks
 from tallystick.report.census_bar import BARS_MAX, CensusBar, add_census, adds_up, census_bars, law
@@ -35,6 +35,7 @@ from tallystick.report.page_rows import (
     break_row,
     doubt_row,
     item_row,
+    money_of,
     notice_row,
     stake_row,
 )
@@ -82,6 +83,7 @@ class ReportPage:
     ledger_side: str
     ledger_unit: str
     matched_money: str
+    in_flight_items: int
     in_flight_money: str
     item_states: tuple[tuple[str, str], ...]
     ages: tuple[AgeRow, ...]
@@ -104,7 +106,7 @@ def page_of(run: StoredRun, contract: Contract, found: Sequence[Stake]) -> Repor
     sums = _sums(found)
     total = add_census(census)
     open_items = [item for item in result.items if item.state is ItemState.OPEN]
-    ages = age_buckets(run.standing, now_utc=run.now_utc)
+    ages, waiting = age_buckets(run.standing, now_utc=run.now_utc), _waiting(run)
     return ReportPage(
         run=run,
         contract=contract,
@@ -130,7 +132,8 @@ def page_of(run: StoredRun, contract: Contract, found: Sequence[Stake]) -> Repor
         ledger_side=for_direction(contract.direction, "Ledger"),
         ledger_unit=_ledger_unit(contract),
         matched_money=escape_untrusted(format_money(result.figures.matched_money)),
-        in_flight_money=escape_untrusted(format_money(result.figures.in_flight_money)),
+        in_flight_items=waiting.count,
+        in_flight_money=money_of(waiting) or format_money({}),
         item_states=tuple(_item_states(result.items)),
         ages=tuple(age_row(bucket) for bucket in ages),
         all_ages=age_row(all_ages(ages)),
@@ -178,10 +181,11 @@ def _sums(found: Sequence[Stake]) -> BreakSums:
 
 def _head_figures(run: StoredRun, found: BreakSums, total: PartitionCensus | None) -> Iterator[Figure]:
     figures, doubts, money = run.result.figures, run.result.doubts, found.money
+    none_found = "nobody looked" if run.result.read_nothing else "none found"
     yield Figure(
         label="Breaks",
         value=f"{found.count:,}",
-        note=f"in {counted(len(found.classes), 'class')}" if found.count else "none found",
+        note=f"in {counted(len(found.classes), 'class')}" if found.count else none_found,
         tone="bad" if found.count else "",
     )
     yield Figure(
@@ -201,10 +205,18 @@ def _head_figures(run: StoredRun, found: BreakSums, total: PartitionCensus | Non
         value=f"{figures.matched_rows:,}",
         note=escape_untrusted(format_money(figures.matched_money)),
     )
-    in_flight = f"{escape_untrusted(format_money(figures.in_flight_money))}, carried to the next run"
-    in_flight = in_flight if figures.in_flight_items else "nothing waits for its partner"
-    yield Figure(label="Open items", value=f"{figures.in_flight_items:,}", note=in_flight)
+    waiting = _waiting(run)
+    in_flight = f"{money_of(waiting)}, carried to the next run" if waiting.count else "nothing waits for its partner"
+    yield Figure(label="Open items", value=f"{waiting.count:,}", note=in_flight)
     yield _offsets_figure(total)
+
+
+def _waiting(run: StoredRun) -> AgeTotals:
+    """Sum what waits after this run: as it judged it, or as the books have it where it read nothing."""
+    if run.result.read_nothing:
+        return all_ages(age_buckets(run.standing, now_utc=run.now_utc)).waiting
+    figures = run.result.figures
+    return AgeTotals(count=figures.in_flight_items, money=figures.in_flight_money)
 
 
 def _no_money(found: BreakSums) -> str:
@@ -239,8 +251,8 @@ def _stake_groups(found: Sequence[Stake], direction: Direction) -> Iterator[tupl
 
 
 def config_check_of(run: StoredRun, contract: Contract) -> tuple[ConfigLine, ...]:
-    """Return the config check by the settings that were stored with the verdict. A baseline has read none."""
-    if run.cut.is_baseline:
+    """Return the config check by the settings that were stored with the verdict; nothing where the run read none."""
+    if run.result.read_nothing:
         return ()
     around = CLUSTER_STATE.validate_python(run.result.look_ups.get("surroundings", {}))
     return config_check(

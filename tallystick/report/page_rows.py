@@ -204,13 +204,14 @@ def age_row(bucket: AgeBucket) -> AgeRow:
     return AgeRow(
         words=bucket.words,
         waiting=bucket.waiting.count,
-        waiting_money=_money_of(bucket.waiting),
+        waiting_money=money_of(bucket.waiting),
         broken=bucket.broken.count,
-        broken_money=_money_of(bucket.broken),
+        broken_money=money_of(bucket.broken),
     )
 
 
-def _money_of(standing: AgeTotals) -> str:
+def money_of(standing: AgeTotals) -> str:
+    """Return the sum of its money in words, with how many have none; empty where there is no item."""
     known = [escape_untrusted(format_money(standing.money))] if standing.money else []
     unknown = [f"{standing.unknown:,} not known"] if standing.unknown else []
     return " and ".join([*known, *unknown])

@@ -278,5 +278,7 @@ def test_a_cut_that_nobody_can_judge_is_closed_from_its_page(op: Any, viewer: An
     assert (closed.status_code, closed.headers["location"]) == (303, address)
     page = op.get(address).text
     assert "its batch is corrupt" in page and "Close it unread" not in page
+    assert "This run read nothing, so it planted nothing." in page
+    assert "Settings as the newest run that read any found them." in op.get(f"{BELOW}/contract/{NAME}").text
     assert trail(own_store)[-1][1] == "cut_closed"
     assert op.post(f"{address}/close", data=form).status_code == 409

@@ -1,6 +1,7 @@
 """A page shows what is its contract's own, and of that no more than the contract lets people see."""
 
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -12,6 +13,7 @@ from tallystick.alerting.alert import Alert, AlertAction
 from tallystick.contract.alerts import Severity
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import PayloadKey
+from tallystick.matching.closed_cut import closing_of
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.open_item import WriteOff
 from tallystick.model.verdict import Verdict
@@ -23,8 +25,10 @@ from tallystick.store.breaks.break_life_store import alerts_of_break
 from tallystick.store.breaks.write_off_store import write_off_break
 from tallystick.store.plans.plan_life_store import list_plans
 from tallystick.store.plans.plan_store import append_audit, save_plan
+from tallystick.store.runs.close_store import close_cut
 from tallystick.store.runs.cut_store import claim_attempt, save_cut
 from tallystick.store.runs.run_store import commit_run, read_run
+from tallystick.store.views.metric_store import read_figures
 from tallystick.store.views.overview_store import list_versions, read_overview
 from tests.stored_books import (
     FIRST_BROKEN,
@@ -200,3 +204,31 @@ def test_a_version_that_came_back_is_the_newest(own_store: Engine) -> None:
     assert found == [(1, 4, first), (2, 2, second), (1, 0, first)]
     assert spans[0].since_utc > spans[1].since_utc > spans[2].since_utc
     assert list_versions(own_store, first.name, limit=2) == spans[:2]
+
+
+def test_a_cut_that_was_closed_unread_hides_nothing_of_what_the_run_before_it_foresaw(own_store: Engine) -> None:
+    contract = books_of(own_store, "closed", windows=3)
+
+    def told() -> tuple[int | None, datetime | None, datetime | None]:
+        book = read_overview(own_store, contract.name, windows=3)
+        (figures,) = (one for one in read_figures(own_store) if one.contract == contract.name)
+        assert book is not None and figures.judged is not None
+        return book.read_cut_n, book.expires_utc, figures.judged.expires_utc
+
+    expires_utc = LAST_HOUR + 22 * HOUR
+    assert told() == (2, expires_utc, expires_utc)
+    save_cut(own_store, contract, cut_of(contract, 3, LAST_HOUR + HOUR), scheduler_run_id="stuck")
+    claim_attempt(own_store, contract.name, 3)
+    close_cut(own_store, contract.name, 3, closing_of(by="Ada", reason="unreadable", at_utc=LAST_HOUR + HOUR))
+    assert told() == (2, expires_utc, expires_utc)
+    save_cut(own_store, contract, cut_of(contract, 4, LAST_HOUR + 2 * HOUR), scheduler_run_id="next")
+    attempt = claim_attempt(own_store, contract.name, 4)
+    newer = replace(result_of(contract, 4, LAST_HOUR + 2 * HOUR), look_ups={})
+    commit_run(own_store, newer, attempt=attempt, alerts=())
+    assert told() == (4, None, None)  # it looked, and foresaw nothing
+
+
+def test_before_a_run_has_read_anything_nothing_is_foreseen(own_store: Engine) -> None:
+    contract = books_of(own_store, "begun", windows=1)
+    book = read_overview(own_store, contract.name, windows=3)
+    assert book is not None and (book.read_cut_n, book.expires_utc) == (None, None)

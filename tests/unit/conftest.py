@@ -123,6 +123,22 @@ def baseline_run() -> StoredRun:
     return stored_run(0, Verdict.INCONCLUSIVE, figures=figures((), matched_rows=0, matched_money={}), doubts=(doubt,))
 
 
+@pytest.fixture
+def closed_run() -> StoredRun:
+    """Cut 9: closed unread, while one item waits and one is broken."""
+    doubt = DoubtFound(doubt=Doubt.CUT_CLOSED, sentence="Closed unread by Ada: its batch is corrupt.")
+    return stored_run(
+        9,
+        Verdict.INCONCLUSIVE,
+        figures=figures((), matched_rows=0, matched_money={}),
+        doubts=(doubt,),
+        standing=(
+            standing(ItemState.OPEN, NOON, "EUR", 1, 2_500),
+            standing(ItemState.BROKEN, NOON, "EUR", 1, 70_000),
+        ),
+    )
+
+
 def standing(state: ItemState, first_seen_utc: datetime, currency: str, count: int, amount_minor: int) -> ItemTotal:
     return ItemTotal(
         state=state, first_seen_utc=first_seen_utc, currency=currency, count=count, amount_minor=amount_minor

@@ -257,7 +257,7 @@ def show_contract(
     searched = "" if Mask(book.contract).hides_events else search
     question = ItemQuestion(kind=_kind(kind), search=searched, order=order, after=decrypt(after))
     trend = read_trend(engine, contract_name, windows=TREND_WINDOWS)
-    newest = read_run_head(engine, contract_name, trend[-1].cut_n) if trend else None
+    newest = None if book.read_cut_n is None else read_run_head(engine, contract_name, book.read_cut_n)
     page = contract_page(
         book,
         trend=trend,

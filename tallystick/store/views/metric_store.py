@@ -1,5 +1,5 @@
-"""The values of the metrics, read from the store in one moment: sums that triggers keep, and the newest
-verdict's row.
+"""The values of the metrics, read from the store in one moment: sums that triggers keep, and the rows of the newest
+verdicts.
 """
 
 from collections import Counter
@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, Engine, Row, and_, cast, func, select
-from sqlalchemy.dialects.postgresql import JSONPATH
+from sqlalchemy import Connection, Engine, Row, and_, func, select
 
 from tallystick.contract.verdict_deadline import next_verdict_due_utc
 from tallystick.model.metric_figures import ContractFigures, JudgedWindow, SinkFigures
@@ -17,9 +16,9 @@ from tallystick.store.alerts.alert_store import pending_alerts_seen_by
 from tallystick.store.schema import alert, alert_delivery, prune_mark, standing_total
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import verdict as verdict_table
-from tallystick.store.views.overview_store import contract_of, totals_of_rows
+from tallystick.store.views.overview_store import contract_of, newest_look, totals_of_rows
 
-_MOMENT, _MOMENTS = TypeAdapter(datetime | None), TypeAdapter(list[datetime])
+_MOMENT = TypeAdapter(datetime | None)
 
 
 def read_figures(engine: Engine) -> tuple[ContractFigures, ...]:
@@ -54,14 +53,11 @@ def _figures(connection: Connection, cut: Row[Any]) -> ContractFigures:
 
 
 def _judged(connection: Connection, contract_name: str) -> JudgedWindow | None:
-    look_ups = verdict_table.c.look_ups
-    expiries = func.jsonb_path_query_array(look_ups, cast("$.surroundings.expiries[*].expires_utc", JSONPATH))
     statement = (
         select(
             verdict_table.c.verdict,
             func.least(cut_table.c.window_end_utc, cut_table.c.now_utc).label("window_end_utc"),
             func.extract("epoch", verdict_table.c.recorded_at - cut_table.c.recorded_at).label("run_seconds"),
-            expiries.label("expiries"),
         )
         .join(cut_table, and_(cut_table.c.contract == verdict_table.c.contract, cut_table.c.n == verdict_table.c.cut_n))
         .where(verdict_table.c.contract == contract_name)
@@ -77,7 +73,7 @@ def _judged(connection: Connection, contract_name: str) -> JudgedWindow | None:
         run_seconds=float(row.run_seconds),
         topic_settled_until_utc=_settled_until(connection, contract_name, "topic_settled_until_utc"),
         ledger_settled_until_utc=_settled_until(connection, contract_name, "ledger_settled_until_utc"),
-        expires_utc=min(_MOMENTS.validate_python(row.expiries), default=None),
+        expires_utc=newest_look(connection, contract_name)[1],
     )
 
 

@@ -9,12 +9,12 @@ from datetime import datetime
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, Engine, cast, func, select
+from sqlalchemy import Connection, Engine, cast, func, or_, select
 from sqlalchemy.dialects.postgresql import JSONPATH
 
 from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut
-from tallystick.model.finding_names import BreakClass
+from tallystick.model.finding_names import NOTHING_READ, BreakClass
 from tallystick.model.findings import DoubtFound, Stake, sort_stakes
 from tallystick.model.metric_figures import ClassTotal
 from tallystick.model.open_item import ItemState, ItemTotal
@@ -44,9 +44,10 @@ class OverviewWindow:
 class ContractOverview:
     """The books of one contract. windows: the newest, oldest first. doubts: of the newest verdict.
 
-    cut: the newest, judged or not. expires_utc: when retention may take the first offset that nobody has read, as the
-    newest run foresaw it; None where it foresaw none. given_up, loose: where the newest verdict is BROKEN and nothing
-    stands broken, how many of its breaks people wrote off, and how many they did not; else 0.
+    cut: the newest, judged or not. read_cut_n: the newest that a run read; None before there is one. expires_utc: when
+    retention may take the first offset that nobody has read, as that run foresaw it; None where it foresaw none.
+    given_up, loose: where the newest verdict is BROKEN and nothing stands broken, how many of its breaks people wrote
+    off, and how many they did not; else 0.
     """
 
     contract: Contract
@@ -54,6 +55,7 @@ class ContractOverview:
     standing: tuple[ClassTotal, ...]
     doubts: tuple[DoubtFound, ...]
     cut: Cut
+    read_cut_n: int | None
     expires_utc: datetime | None
     given_up: int = 0
     loose: int = 0
@@ -84,7 +86,7 @@ def read_overview(engine: Engine, contract_name: str, *, windows: int) -> Contra
         cut = connection.execute(newest).first()
         if cut is None:
             return None
-        doubts, expires_utc = _newest_verdict(connection, contract_name)
+        read_cut_n, expires_utc = newest_look(connection, contract_name)
         standing = _standing(connection, contract_name)
         stands_broken = any(group.items.state is ItemState.BROKEN for group in standing)
         given_up, loose = (0, 0) if stands_broken else _given_up(connection, contract_name)
@@ -92,8 +94,9 @@ def read_overview(engine: Engine, contract_name: str, *, windows: int) -> Contra
             contract=contract_of(connection, contract_name, cut.contract_fingerprint),
             windows=newest_windows(connection, contract_name, windows),
             standing=standing,
-            doubts=doubts,
+            doubts=_newest_doubts(connection, contract_name),
             cut=cut_of_row(connection, cut),
+            read_cut_n=read_cut_n,
             expires_utc=expires_utc,
             given_up=given_up,
             loose=loose,
@@ -202,19 +205,29 @@ def list_versions(engine: Engine, contract_name: str, *, limit: int) -> tuple[Co
     )
 
 
-def _newest_verdict(connection: Connection, contract_name: str) -> tuple[tuple[DoubtFound, ...], datetime | None]:
+def newest_look(connection: Connection, contract_name: str) -> tuple[int | None, datetime | None]:
+    """Return the newest cut that a run read, and when retention may take what that left unread; None where nothing."""
     path = cast("$.surroundings.expiries[*].expires_utc", JSONPATH)
     expiries = func.jsonb_path_query_array(verdict_table.c.look_ups, path)
+    unread = or_(*(verdict_table.c.doubts.contains([{"doubt": doubt}]) for doubt in NOTHING_READ))
     statement = (
-        select(verdict_table.c.doubts, expiries.label("expiries"))
-        .where(verdict_table.c.contract == contract_name)
+        select(verdict_table.c.cut_n, expiries.label("expiries"))
+        .where(verdict_table.c.contract == contract_name, ~unread)
         .order_by(verdict_table.c.cut_n.desc())
         .limit(1)
     )
     row = connection.execute(statement).first()
-    if row is None:
-        return (), None
-    return _DOUBTS.validate_python(row.doubts), min(_MOMENTS.validate_python(row.expiries), default=None)
+    return (row.cut_n, min(_MOMENTS.validate_python(row.expiries), default=None)) if row else (None, None)
+
+
+def _newest_doubts(connection: Connection, contract_name: str) -> tuple[DoubtFound, ...]:
+    statement = (
+        select(verdict_table.c.doubts)
+        .where(verdict_table.c.contract == contract_name)
+        .order_by(verdict_table.c.cut_n.desc())
+        .limit(1)
+    )
+    return _DOUBTS.validate_python(connection.scalar(statement) or ())
 
 
 def _given_up(connection: Connection, contract_name: str) -> tuple[int, int]:

@@ -47,6 +47,7 @@ def book(*stands: ClassTotal, verdicts: tuple[Verdict | None, ...] = VERDICTS, h
         standing=stands,
         doubts=(doubt,) if held else (),
         cut=cut_of(payouts(), 20 if held else 3, NOON),
+        read_cut_n=2,
         expires_utc=NOON + 5 * HOUR,
     )
 

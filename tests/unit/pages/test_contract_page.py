@@ -25,7 +25,9 @@ def test_a_missed_canary_is_told_and_silence_is_told_too(matched_run: StoredRun,
     missed = replace(matched_run, result=replace(matched_run.result, doubts=(doubt,)))
     assert canary_sentence(missed) == "Planted faults were not caught: D1."
     assert "was found" in canary_sentence(matched_run)
-    assert "plants nothing" in canary_sentence(baseline_run)
+    closed = DoubtFound(doubt=Doubt.CUT_CLOSED, sentence="Closed unread by Ada.")
+    for unread in (baseline_run, replace(matched_run, result=replace(matched_run.result, doubts=(closed,)))):
+        assert canary_sentence(unread) == "This run read nothing, so it planted nothing."
 
 
 def figures(n: int, verdict: Verdict, breaks: dict[BreakClass, int]) -> WindowFigures:

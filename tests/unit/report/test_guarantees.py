@@ -125,6 +125,22 @@ def test_the_config_check_is_told_by_the_settings_that_the_run_stored(
     assert "set 2 with three replicas" in Page(render_report(run, contract)).text
 
 
+def test_a_run_that_read_nothing_claims_no_guarantee_of_a_reader(
+    closed_run: StoredRun, baseline_run: StoredRun, matched_run: StoredRun, contract: Contract
+) -> None:
+    of_readers = {"Key index", "Captured in order", "Grace", "Empty windows"}
+    for unread in (closed_run, baseline_run):
+        said = dict(guarantees(unread, contract))
+        assert said["Read committed"].startswith("This run read nothing")
+        assert not of_readers & set(said)
+        assert "By xmin" in said["Ledger slices"]
+    read = dict(guarantees(matched_run, contract))
+    assert of_readers < set(read)
+    assert "Tallystick read" in read["Read committed"]
+    inputs = contract_of(T2T)
+    assert "Ledger slices" not in dict(guarantees(closed_run, inputs))
+
+
 def test_a_baseline_claims_no_config_check(baseline_run: StoredRun, contract: Contract) -> None:
     baseline = replace(baseline_run, cut=replace(baseline_run.cut, n=0))
-    assert "A baseline reads no settings." in Page(render_report(baseline, contract)).text
+    assert "This run read no settings." in Page(render_report(baseline, contract)).text

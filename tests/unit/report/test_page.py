@@ -94,6 +94,31 @@ def test_what_nobody_can_decide_is_told_for_each_of_its_reasons(
     assert report_page(run, contract).item_states == (("1", "undecidable: nobody can say whether it has its partner"),)
 
 
+def test_a_run_that_read_nothing_claims_no_look_and_tells_what_waits_in_the_books(
+    closed_run: StoredRun, matched_run: StoredRun, contract: Contract
+) -> None:
+    def figure(run: StoredRun, label: str) -> tuple[str, str]:
+        return next((one.value, one.note) for one in report_page(run, contract).figures if one.label == label)
+
+    assert figure(closed_run, "Open items") == ("1", "25.00 EUR, carried to the next run")
+    assert figure(closed_run, "Breaks") == ("0", "nobody looked")
+    assert figure(matched_run, "Breaks") == ("0", "none found")
+    html, read = render_report(closed_run, contract), render_report(matched_run, contract)
+    for claim in ("Settings as this run read them", "counted in this run's slices", "Records or rows in this slice"):
+        assert (claim in html, claim in read) == (False, True)
+    text = Page(html).text
+    for said in (
+        "This run read no settings.",
+        "This run read nothing, so it looked for none.",
+        "This run read nothing, so it looked for no break.",
+        "This run read nothing, so it counted neither side",
+        "No partition was counted: this run read nothing.",
+        "This run read nothing and judged no item. Open after it, as before: 1, 25.00 EUR.",
+    ):
+        assert said in text
+        assert said not in Page(read).text
+
+
 def test_where_nothing_stands_no_ages_are_told(inconclusive_run: StoredRun, contract: Contract) -> None:
     assert "Age of the items" not in render_report(inconclusive_run, contract)
 
