@@ -14,7 +14,7 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from tallystick.text.money import format_minor
-from tallystick.text.plain import escape_untrusted, format_time
+from tallystick.text.plain import escape_untrusted, format_time, story_text
 
 _HERE = Path(__file__).parent
 ASSETS: Mapping[str, tuple[Path, str]] = {
@@ -57,6 +57,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "count": "{:,}".format,
         "untrusted": escape_untrusted,
+        "story": story_text,
         "money": format_minor,
         "time": format_time,
     }

@@ -2,8 +2,13 @@
 
 from dataclasses import replace
 
+from tallystick.contract.contract import Contract
 from tallystick.model.open_item import ItemState
+from tallystick.model.stored_run import StoredRun
 from tallystick.pages.render import ASSETS, render_page
+from tallystick.report.page import page_of
+from tallystick.store.breaks.item_query_store import BreakListing
+from tallystick.tracing.hop import Trace
 from tests.unit.pages.books_shown import page_of_break, told
 from tests.unit.pages.plans_told import NOON
 
@@ -22,6 +27,38 @@ def test_a_strangers_text_stays_text() -> None:
         token="t",
     )
     assert "<script>alert" not in html and "\u202e" not in html
+
+
+def test_a_sentence_of_ours_stands_on_a_page_to_its_end(broken_run: StoredRun, contract: Contract) -> None:
+    long = "It names " + ", ".join(f"offset {n}" for n in range(60)) + " and 7 more."
+    found = replace(broken_run.result.breaks[0], story=long, match_key="k" * 400)
+    run = render_page(
+        "run",
+        base="/b",
+        now_utc=NOON,
+        page=page_of(broken_run, contract, ()),
+        breaks=BreakListing(breaks=(found,), next_after=""),
+        stakes=[],
+        chosen="",
+        pruned=None,
+        canaries="",
+        titles={found.break_class: "Amount mismatch"},
+        has_report=False,
+        has_data_docs=False,
+    )
+    assert long in run and "(400 characters)" in run
+    trace = render_page(
+        "trace",
+        base="/b",
+        now_utc=NOON,
+        asked=True,
+        traces=(Trace(sentence=long, hops=(), lost_at=None),),
+        silent=(),
+        hidden=(),
+        tones={},
+        token="t",
+    )
+    assert long in trace
 
 
 def test_every_asset_is_there_and_names_no_other_host() -> None:
