@@ -6,7 +6,7 @@ Decides which files become DAGs. What a contract may say is `tallystick.contract
 from dataclasses import dataclass
 from pathlib import Path
 
-from tallystick.contract.contract import Contract, ContractRefused, load_contract
+from tallystick.contract.contract import Contract, ContractRefused, load_contract, other_endings, shared_name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,9 +26,9 @@ class ContractFiles:
 
 
 def read_contract_files(folder: Path) -> ContractFiles:
-    """Read every *.yaml of the folder, by name. Of two files with one contract name the first counts."""
+    """Read each *.yaml of the folder, by name. Of two files of one contract the first counts. *.yml is refused."""
     accepted: dict[str, ContractFile] = {}
-    refused = []
+    refused = other_endings(folder)
     for path in sorted(folder.glob("*.yaml")):
         try:
             contract = load_contract(path)
@@ -36,10 +36,7 @@ def read_contract_files(folder: Path) -> ContractFiles:
             refused.append(str(error))
             continue
         if contract.name in accepted:
-            refused.append(
-                f"{path}: contract: got {contract.name!r}; expected a name of its own, "
-                f"{accepted[contract.name].path} has it too"
-            )
+            refused.append(shared_name(path, contract.name, accepted[contract.name].path))
             continue
         accepted[contract.name] = ContractFile(path=path, contract=contract)
     return ContractFiles(accepted=tuple(accepted.values()), refused=tuple(refused))

@@ -2,11 +2,11 @@
 
 from enum import StrEnum
 from pathlib import PurePosixPath
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from tallystick.contract.field_types import ContractPart, CurrencyCode, MinorUnits, Name
+from tallystick.contract.field_types import ContractPart, CurrencyCode, MinorUnits, Name, SomeSeconds
 from tallystick.model.finding_names import BreakClass
 
 
@@ -59,7 +59,7 @@ class AlertRules(ContractPart):
     """Money at stake, per currency in minor units, from which a break is critical; below it is an error."""
     severity_by_class: dict[BreakClass, Severity] = Field(default_factory=dict)
     """Overrides for single classes."""
-    escalate_after_seconds: Annotated[int, Field(gt=0, strict=True)] | None = None
+    escalate_after_seconds: SomeSeconds | None = None
     """How long the oldest break of a class may stand until its alert gets the next severity and pages once more, unless
     it is acknowledged. Absent: it does not."""
     backfilled: Literal["lower", "same"] = "lower"

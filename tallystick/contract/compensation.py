@@ -15,7 +15,9 @@ from tallystick.contract.field_types import (
     PersonName,
     PlainColumnName,
     PlainTableName,
+    SomeSeconds,
     refuse_no_cron,
+    refuse_no_firing,
 )
 from tallystick.contract.ledger import LedgerColumns
 from tallystick.model.finding_names import BreakClass
@@ -99,17 +101,19 @@ class CompensationRules(ContractPart):
     approvers: tuple[PersonName, ...] = ()
     """Who may approve, by the names of Airflow's users and of signers, whatever their case. Absent: whoever Airflow
     lets answer, whose signature counts, and, where one person is enough, whoever acts on the command line."""
-    approval_timeout_seconds: Annotated[int, Field(gt=0, strict=True)] = 86_400
+    approval_timeout_seconds: SomeSeconds = 86_400
     """How long an approval may stay unanswered. A time-out means no."""
-    approval_valid_seconds: Annotated[int, Field(gt=0, strict=True)] = 86_400
+    approval_valid_seconds: SomeSeconds = 86_400
     """How long a yes holds, in a run of the scheduler, from the moment at which the person answered. After that nothing
     more of its plan is begun, whoever clears or retries its task: start a new run, which asks again."""
 
     @field_validator("acting_minutes")
     @classmethod
-    def _minutes(cls, minutes: str | None) -> str | None:
+    def _minutes(cls, minutes: str | None, info: ValidationInfo) -> str | None:
         if minutes is not None:
             refuse_no_cron(minutes, such_as="* 6-17 * * 1-5")
+            if info.context:
+                refuse_no_firing(minutes)
         return minutes
 
     @field_validator("classes")

@@ -28,6 +28,7 @@ from tallystick.contract.error_lines import fault_lines
 from tallystick.contract.event import MAY_ASK_REGISTRY, EventFields, InputFields, PayloadKey
 from tallystick.contract.field_path import names_of, refuse_fields_inside_fields
 from tallystick.contract.field_types import (
+    FROM_A_FILE,
     PATTERNS,
     ContractPart,
     CronExpression,
@@ -38,6 +39,7 @@ from tallystick.contract.field_types import (
     Seconds,
     TopicName,
     refuse_no_cron,
+    refuse_no_firing,
 )
 from tallystick.contract.ledger import LedgerSection
 from tallystick.contract.sql_condition import DIALECTS, EXPECTED, why_no_condition
@@ -146,8 +148,10 @@ class Contract(ContractPart):
 
     @field_validator("schedule")
     @classmethod
-    def _cron(cls, schedule: str) -> str:
+    def _cron(cls, schedule: str, info: ValidationInfo) -> str:
         refuse_no_cron(schedule, such_as="0 * * * *")
+        if info.context:
+            refuse_no_firing(schedule)
         return schedule
 
     @field_validator("legs")
@@ -514,7 +518,7 @@ def load_contract(path: Path) -> Contract:
 def contract_of(document: Mapping[str, Any], *, path: Path) -> Contract:
     """Validate what stands in a contract's file. path: named before each fault. Raises ContractRefused with all."""
     try:
-        contract = Contract.model_validate(document)
+        contract = Contract.model_validate(document, context=FROM_A_FILE)
     except ValidationError as error:
         faults = fault_lines(path, error, model=Contract, patterns=PATTERNS)
         raise ContractRefused("\n".join(faults)) from None
@@ -536,14 +540,19 @@ def shared_name(path: Path, name: str, first_path: Path) -> str:
     return f"{path}: contract: got {name!r}; expected a name of its own, {first_path} has it too"
 
 
+def other_endings(folder: Path) -> list[str]:
+    """Return the fault of each *.yml of a folder: a file that nobody reads is a contract that nobody keeps."""
+    return [f"{path}: got the ending .yml; expected .yaml" for path in sorted(folder.glob("*.yml"))]
+
+
 def load_contracts(folder: Path) -> tuple[Contract, ...]:
     """Read every *.yaml of a folder, by name. Raises ContractRefused with the faults of all files together.
 
-    Two files may not share a contract name. *.yml is refused: a file that nobody reads is a contract that nobody keeps.
+    Two files may not share a contract name. *.yml is refused.
     """
     if not folder.is_dir():
         raise ContractRefused(f"{folder}: no such folder; expected one with contracts in *.yaml")
-    faults = [f"{path}: got the ending .yml; expected .yaml" for path in sorted(folder.glob("*.yml"))]
+    faults = other_endings(folder)
     paths_by_name: dict[str, Path] = {}
     contracts = []
     for path in sorted(folder.glob("*.yaml")):

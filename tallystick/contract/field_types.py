@@ -1,10 +1,10 @@
 """The words and numbers that a contract is written in, each with its rule; and what all its parts have in common."""
 
 from collections.abc import Mapping
-from datetime import UTC
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from croniter import croniter
+from croniter import CroniterBadDateError, croniter
 from pydantic import (
     AfterValidator,
     AwareDatetime,
@@ -14,6 +14,7 @@ from pydantic import (
     Discriminator,
     Field,
     Tag,
+    ValidationInfo,
     WithJsonSchema,
 )
 
@@ -49,6 +50,19 @@ def _is_currency(code: str) -> str:
     return code
 
 
+FROM_A_FILE = {"from_a_file": True}
+"""Context of validating a contract that somebody writes. What is refused in it alone may stand in one that was stored
+before: that one must be read, or its books could never go on under a better one."""
+
+_TEN_YEARS_SECONDS = 315_360_000
+
+
+def _within_ten_years(seconds: int, info: ValidationInfo) -> int:
+    if info.context and seconds > _TEN_YEARS_SECONDS:
+        raise ValueError(f"expected {_TEN_YEARS_SECONDS:,} or less, which is ten years")
+    return seconds
+
+
 _CRON_FIELDS = ("minute", "hour", "day of the month", "month", "day of the week")
 
 
@@ -66,6 +80,23 @@ def refuse_no_cron(expression: str, *, such_as: str) -> None:
     raise ValueError("; ".join([expected, *faults]))
 
 
+_ANY_MOMENT, _BETWEEN_FIRINGS_MAX = datetime(2000, 1, 1, tzinfo=UTC), timedelta(days=9 * 365)
+"""29 February has eight years between two where a century has none."""
+
+
+def refuse_no_firing(expression: str) -> None:
+    """Raise ValueError where a cron expression fires at random, never, or less than once in nine years."""
+    if any(field[0] in "rRhH" for field in expression.split()):
+        raise ValueError("expected the same firings whenever they are asked for: R and H stand for a random number")
+    walk = croniter(expression, _ANY_MOMENT)
+    try:
+        first, second = walk.get_next(datetime), walk.get_next(datetime)
+    except CroniterBadDateError:
+        raise ValueError("expected a date that there is: this one never comes") from None
+    if second - first > _BETWEEN_FIRINGS_MAX:
+        raise ValueError(f"expected a firing every few years: got {first:%Y-%m-%d} and then {second:%Y-%m-%d}")
+
+
 def _is_zero(amount: int) -> int:
     if amount:
         raise ValueError("expected 0: of money a contract states no other amount")
@@ -76,6 +107,13 @@ def _is_written_out(moment: Any) -> Any:
     if isinstance(moment, int | float):
         raise ValueError("expected a time with its zone, such as 2026-01-31T00:00:00Z")
     return moment
+
+
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("expected a time that also UTC has, from the years 1 to 9999") from None
 
 
 Name = Annotated[str, Field(pattern=_NAME)]
@@ -96,12 +134,12 @@ CurrencyCode = Annotated[
     str, AfterValidator(_is_currency), WithJsonSchema({"type": "string", "format": "an ISO 4217 code"})
 ]
 MinorUnits = Annotated[int, Field(ge=0, strict=True)]
-Seconds = Annotated[int, Field(ge=0, strict=True)]
+_MAXIMUM: dict[str, Any] = {"maximum": _TEN_YEARS_SECONDS}
+Seconds = Annotated[int, Field(ge=0, strict=True, json_schema_extra=_MAXIMUM), AfterValidator(_within_ten_years)]
+SomeSeconds = Annotated[int, Field(gt=0, strict=True, json_schema_extra=_MAXIMUM), AfterValidator(_within_ten_years)]
 AmountUnit = Literal["minor", "major"]
 CronExpression = Annotated[str, WithJsonSchema({"type": "string", "format": "a cron expression of five fields"})]
-Moment = Annotated[
-    AwareDatetime, BeforeValidator(_is_written_out), AfterValidator(lambda moment: moment.astimezone(UTC))
-]
+Moment = Annotated[AwareDatetime, BeforeValidator(_is_written_out), AfterValidator(_in_utc)]
 
 
 class ContractPart(BaseModel):

@@ -24,7 +24,8 @@ from tallystick_airflow import (
     refuse_contract_dags,
     verdict_deadline,
 )
-from tallystick_airflow.contract_files import read_contract_files
+from tallystick_airflow.contract_files import ContractFile, read_contract_files
+from tallystick_airflow.dags import reconcile_dag
 from tallystick_airflow.dags.settings import COMPENSATE_TASKS, RECONCILE_TASKS, DagSettings, SettingRefused
 
 CONTRACTS = Path(__file__).parents[2] / "dags" / "contracts"
@@ -98,6 +99,34 @@ def test_a_refused_contract_is_an_import_error_of_a_file_of_its_own(folder: Path
     assert "billing_refunds.yaml: direction" in bag.import_errors["refused_dag.py"]
     (folder / "their_contracts" / "billing_refunds.yaml").unlink()
     assert parse(folder).import_errors == {}
+
+
+def test_a_file_of_another_ending_is_shown_as_refused(folder: Path) -> None:
+    (folder / "their_contracts" / "billing_payouts.yaml").rename(folder / "their_contracts" / "billing_payouts.yml")
+    bag = parse(folder)
+    assert sorted(bag.dag_ids) == ["reconcile_billing_payments", "refused_contracts"]
+    assert "billing_payouts.yml: got the ending .yml; expected .yaml" in str(bag.dags["refused_contracts"].doc_md)
+
+
+@pytest.mark.parametrize("arguments", ["", ", show_refused=False"])
+def test_a_contract_whose_dag_cannot_be_built_is_shown_and_takes_no_other_down(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: str
+) -> None:
+    (folder / "ours_dag.py").write_text(TWO_LINES.replace('contracts")', f'contracts"{arguments})'))
+    add = reconcile_dag.add_window_tasks
+
+    def fails_for_payouts(file: ContractFile, settings: DagSettings) -> Any:
+        tasks = add(file, settings)
+        if file.contract.name == "billing_payouts":
+            raise OverflowError("date value out of range")
+        return tasks
+
+    monkeypatch.setattr(reconcile_dag, "add_window_tasks", fails_for_payouts)
+    bag = parse(folder)
+    others = [dag_id for dag_id in ALL if dag_id != "reconcile_billing_payouts"]
+    assert (bag.import_errors, sorted(bag.dag_ids)) == ({}, [*others, "refused_contracts"])
+    fault = "reconcile_billing_payouts could not be built: OverflowError: date value out of range"
+    assert f"billing_payouts.yaml: {fault}" in str(bag.dags["refused_contracts"].doc_md)
 
 
 def test_contracts_that_are_good_are_not_refused() -> None:

@@ -8,9 +8,10 @@ Decides which DAGs there are. A contract that is refused has none, and takes no 
 as an import error of a file of its own. Its missed windows are caught up when the contract is good again.
 """
 
+import logging
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,9 @@ from tallystick_airflow.dags.reconcile_dag import reconcile_dag
 from tallystick_airflow.dags.refused_dag import refused_dag
 from tallystick_airflow.dags.settings import DagSettings, SettingRefused
 from tallystick_airflow.dags.window_tasks import PATIENCE, add_end_of_offer, add_window_tasks
+from tallystick_airflow.internals.dag_parts import forget_dag
+
+_log = logging.getLogger(__name__)
 
 FOLDER_VARIABLE = "TALLYSTICK_CONTRACTS_DIR"
 
@@ -38,7 +42,8 @@ def reconcile_dags(
 
     folder: of contracts; a relative one lies beside the DAG file that calls. Without it TALLYSTICK_CONTRACTS_DIR, or
     `contracts` beside the file. settings: as `DagSettings` names them. per_contract: by name of a contract, settings
-    that take the place of those. show_refused: False where `refuse_contract_dags` shows them.
+    that take the place of those. show_refused: False where `refuse_contract_dags` shows them; a DAG that could not be
+    built is shown all the same.
 
     A task, which needs only its own DAG, gets only that one. Raises SettingRefused, and TypeError for a setting that
     there is not.
@@ -46,11 +51,19 @@ def reconcile_dags(
     files = read_contract_files(_folder(folder, _calling_file()))
     common = DagSettings(**settings)
     _refuse_unknown(files, per_contract or {})
-    made = (dag for file in files.accepted for dag in _dags_of(file, common, per_contract or {}))
-    dags = {dag.dag_id: dag for dag in made}
-    if files.refused and show_refused:
-        shown = refused_dag(files.refused, common)
-        dags[shown.dag_id] = shown
+    dags, failed = {}, []
+    for file in files.accepted:
+        own = common.with_changes((per_contract or {}).get(file.contract.name, {}))
+        for dag_id, make in _makers_of(file, own):
+            try:
+                dags[dag_id] = make(file, own)
+            except Exception as error:  # whatever Airflow has against one contract, the others must be reconciled
+                _log.exception("%s: %s could not be built", file.path, dag_id)
+                forget_dag(dag_id)
+                failed.append(f"{file.path}: {dag_id} could not be built: {type(error).__name__}: {error}")
+    if shown := (*(files.refused if show_refused else ()), *failed):
+        red = refused_dag(shown, common)
+        dags[red.dag_id] = red
     return dags
 
 
@@ -112,14 +125,14 @@ def reconcile_task_group(
     return group
 
 
-def _dags_of(file: ContractFile, common: DagSettings, per_contract: Mapping[str, Mapping[str, Any]]) -> Iterator[DAG]:
-    settings = common.with_changes(per_contract.get(file.contract.name, {}))
+def _makers_of(file: ContractFile, settings: DagSettings) -> Iterator[tuple[str, Callable[..., DAG]]]:
+    """Give the id of each DAG that is asked for, and what makes it."""
     wanted = get_parsing_context().dag_id
     name, prefix = file.contract.name, settings.dag_id_prefix
     if wanted in (None, f"{prefix}reconcile_{name}"):
-        yield reconcile_dag(file, settings)
+        yield f"{prefix}reconcile_{name}", reconcile_dag
     if file.contract.compensation and wanted in (None, f"{prefix}compensate_{name}"):
-        yield compensate_dag(file, settings)
+        yield f"{prefix}compensate_{name}", compensate_dag
 
 
 def _refuse_unknown(files: ContractFiles, per_contract: Mapping[str, Any]) -> None:

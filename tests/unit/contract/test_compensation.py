@@ -55,6 +55,17 @@ class TestFields(FieldCases):
             'compensation.trigger.dags.phantom_in_topic: got "a b"; expected a DAG\'s id: letters, digits,',
         ),
         (
+            {"compensation": {**REPAIR, "acting_minutes": "R * * * *"}},
+            'compensation.acting_minutes: got "R * * * *"; expected the same firings whenever they are asked for',
+        ),
+        *(
+            (
+                {"compensation": {**REPAIR, name: 315_360_001}},
+                f"compensation.{name}: got 315360001; expected 315,360,000 or less, which is ten years",
+            )
+            for name in ("approval_timeout_seconds", "approval_valid_seconds")
+        ),
+        (
             {"compensation": {**ABORTS, "abort_hanging_transactions": 1}},
             "compensation.abort_hanging_transactions: got 1; expected true or false",
         ),
