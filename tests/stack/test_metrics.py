@@ -7,8 +7,9 @@ import sys
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,22 @@ import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import Engine, make_url
+from sqlalchemy.exc import OperationalError
 from typer.testing import CliRunner
 
 from lab.servers.stack import LabStack
+from tallystick.alerting.alert import AlertAction
 from tallystick.cli.app import app
+from tallystick.contract.contract import Contract
 from tallystick.model.verdict import Verdict
+from tallystick.store.alerts.alert_store import firing_alerts, record_delivery
+from tallystick.store.views import metric_store
+from tallystick.store.views.metric_store import read_figures
 from tests.metric_recording import BOOKS, FOLDER, moments
 from tests.stack.live_books import environment_of, open_live_books
+
+from .alerts import alert
+from .conftest import Books
 
 
 def samples(text: str) -> dict[tuple[str, str], float | None]:
@@ -104,6 +114,49 @@ def test_metrics_are_shown_once_and_pushed_once(monkeypatch: pytest.MonkeyPatch)
     )
     sent = sum(len(metric.gauge.data_points) + len(metric.sum.data_points) for metric in metrics.values())
     assert (pushed.exit_code, pushed.stdout) == (0, f"{sent} series sent\n")
+
+
+def test_a_contract_that_makes_no_figures_takes_no_others_away(
+    store: Engine, new_contract: Callable[..., Contract], caplog: pytest.LogCaptureFixture
+) -> None:
+    too_late = new_contract(contract="too_late", verdict_within_seconds=400_000_000_000)
+    for contract in (new_contract(), too_late):
+        books = Books(contract)
+        books.commit(store, books.result(0))
+    assert [one.contract for one in read_figures(store)] == ["payouts"]
+    assert "too_late: its metrics are missing" in caplog.text
+
+
+def test_a_store_that_does_not_answer_is_no_contract_without_figures(
+    store: Engine, books: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    books.commit(store, books.result(0))
+
+    def fails(*_: Any) -> None:
+        raise OperationalError("select", {}, Exception("gone"))
+
+    monkeypatch.setattr(metric_store, "contract_of", fails)
+    with pytest.raises(OperationalError):
+        read_figures(store)
+
+
+def owed(store: Engine) -> dict[str, int]:
+    (figures,) = read_figures(store)
+    return {one.sink: one.owed for one in figures.sinks}
+
+
+@pytest.mark.parametrize("sinks", [("file:old",), ("file:old", "file:new")], ids=str)
+def test_owed_is_what_the_contracts_own_sinks_have_not_taken(
+    store: Engine, new_contract: Callable[..., Contract], sinks: tuple[str, ...]
+) -> None:
+    books = Books(new_contract(alert={"sinks": [{"kind": "file", "path": "new"}]}))
+    books.commit(store, books.result(0))
+    told = alert(1, sinks=sinks)
+    over = [replace(told, name="amount_mismatch", action=one) for one in (AlertAction.TRIGGER, AlertAction.RESOLVE)]
+    books.commit(store, books.result(1), alerts=(told, *(replace(one, sinks=("file:old",)) for one in over)))
+    assert owed(store) == {"file:new": 1}
+    record_delivery(store, firing_alerts(store, "payouts")[told.name], sink="file:new", delivered=True, detail="")
+    assert owed(store) == {"file:new": 0}
 
 
 @pytest.mark.usefixtures("filled")

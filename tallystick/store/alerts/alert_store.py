@@ -47,6 +47,15 @@ def newest_alert(engine: Engine, contract_name: str, alert_name: str) -> Alert |
     return _alert_of(row) if row else None
 
 
+def newest_trigger(engine: Engine, contract_name: str, alert_name: str) -> Alert | None:
+    """The newest alert of a name that neither acknowledges nor resolves."""
+    is_it = (alert_table.c.topic == alert_name) & (alert_table.c.action == AlertAction.TRIGGER)
+    statement = _alerts(contract_name).where(is_it).order_by(alert_table.c.alert_id.desc()).limit(1)
+    with engine.connect() as connection:
+        row = connection.execute(statement).first()
+    return _alert_of(row) if row else None
+
+
 def firing_names(engine: Engine, contract_name: str) -> frozenset[str]:
     """Names whose newest alert is no resolve, delivered or not."""
     return frozenset(firing_alerts(engine, contract_name))
@@ -99,13 +108,16 @@ def pending_alerts_seen_by(connection: Connection, contract_name: str) -> tuple[
 
 def sinks_that_took(engine: Engine, outbox_ids: Collection[int]) -> frozenset[tuple[int, str]]:
     """Return which sinks have taken these alerts: the alert's id in the outbox, and the sink's name."""
-    if not outbox_ids:
-        return frozenset()
+    with engine.connect() as connection:
+        return sinks_that_took_seen_by(connection, outbox_ids)
+
+
+def sinks_that_took_seen_by(connection: Connection, outbox_ids: Collection[int]) -> frozenset[tuple[int, str]]:
+    """The same, as this connection's transaction sees it."""
     statement = select(alert_delivery.c.alert_id, alert_delivery.c.sink).where(
         alert_delivery.c.delivered, alert_delivery.c.alert_id.in_(outbox_ids)
     )
-    with engine.connect() as connection:
-        return frozenset((row.alert_id, row.sink) for row in connection.execute(statement))
+    return frozenset((row.alert_id, row.sink) for row in connection.execute(statement)) if outbox_ids else frozenset()
 
 
 def resting_sinks(engine: Engine) -> dict[str, int]:
