@@ -47,6 +47,8 @@ async def page_if_overdue(
     while True:
         try:
             left = await asyncio.to_thread(_page_when_due, contract, run, store_conn_id)
+            if left is None and told:
+                await asyncio.to_thread(_take_back, contract, store_conn_id)
         except Exception as error:  # a page that comes late is better than one that does not
             _log.warning("%s: what is overdue could not be looked up or told", contract.name, exc_info=True)
             if isinstance(error, StoreUnreachable) and not told:
@@ -55,8 +57,6 @@ async def page_if_overdue(
             if (seconds := next(tries, None)) is None:
                 raise
             left = timedelta(seconds=seconds)
-        if left is None and told:
-            await asyncio.to_thread(_take_back, contract)
         if not left:
             return "on-call was told, unless the window is judged"
         await asyncio.sleep(left.total_seconds())
@@ -85,11 +85,17 @@ def _page_without_store(contract: Contract, run: Mapping[str, Any]) -> bool:
     return _send(contract, _overdue(contract, run, _moment(run["data_interval_end"]) + contract.verdict_timeout))
 
 
-def _take_back(contract: Contract) -> None:
-    """End at every sink what was told without the store: a verdict was there all the time."""
+def _take_back(contract: Contract, store_conn_id: str) -> None:
+    """End at every sink what was told without the store, where a verdict was there all the time. Not while a later
+    window is overdue: that is the same incident, and its own end follows.
+    """
+    from tallystick.alerting.alert import VERDICT_OVERDUE
     from tallystick.pipeline.missing_verdict_alert import none_is_overdue  # SQLAlchemy: not while parsing
+    from tallystick.store.alerts.alert_store import firing_names, one_deliverer
 
-    _send(contract, none_is_overdue(contract))
+    with open_verdict_store(store_conn_id) as engine, one_deliverer(engine, contract.name):
+        if VERDICT_OVERDUE not in firing_names(engine, contract.name):
+            _send(contract, none_is_overdue(contract))
 
 
 def _send(contract: Contract, told: "Alert") -> bool:

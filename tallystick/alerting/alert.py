@@ -84,8 +84,8 @@ class Outstanding:
 class Alert:
     """One message to on-call. dedup_key is the same for the trigger and its resolve, and over all runs.
 
-    cut_n: None where it tells of a verdict that is not there. details: JSON values; counts, money, keys; no payload, no
-    address. sinks: the names it is addressed to.
+    cut_n: None where it tells of a verdict that is not there, or once more of what a cut has told. details: JSON
+    values; counts, money, keys; no payload, no address. sinks: the names it is addressed to.
     outbox_id, at_utc, began_utc: its number in the outbox, when it was put there, and when its incident began: at the
     first trigger after the last resolve. None before it stands there.
     """

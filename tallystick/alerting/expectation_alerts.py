@@ -13,7 +13,7 @@ from tallystick.alerting.alert import (
     Alert,
     AlertAction,
 )
-from tallystick.alerting.policy import RISING, is_news, sink_name, where_found
+from tallystick.alerting.policy import RISING, is_more, is_news, owner_told, sink_name, where_found
 from tallystick.contract.alerts import Severity
 from tallystick.contract.contract import Contract
 from tallystick.model.stored_run import ExpectationsOutcome, StoredRun
@@ -29,15 +29,20 @@ def expectation_alerts(
     that was not met, by the word of Great Expectations, and never becomes less severe while it fires.
     """
     found = _triggers(contract, run, outcome, firing)
-    alerts = [alert for alert in found if is_news(alert, firing) or _is_louder(alert, firing)]
+    alerts = [alert for alert in found if is_news(alert, firing) or _is_louder(alert, firing[alert.name])]
     over = []
     if outcome.is_complete:
         over = [EXPECTATION_NOT_EVALUATED] + ([] if outcome.not_met else [EXPECTATION_NOT_MET])
-    return (*alerts, *(_resolve(contract, run, name) for name in sorted(set(over) & set(firing))))
+    return (*alerts, *(_resolve(contract, run, firing[name]) for name in sorted(set(over) & set(firing))))
 
 
-def _is_louder(alert: Alert, firing: Mapping[str, Alert]) -> bool:
-    return RISING.index(alert.severity) > RISING.index(firing[alert.name].severity)
+def tells_more(alert: Alert, before: Alert) -> bool:
+    """Return whether a trigger says more than one before it: louder, a higher count, another expectation."""
+    return _is_louder(alert, before) or is_more(alert, before)
+
+
+def _is_louder(alert: Alert, before: Alert) -> bool:
+    return RISING.index(alert.severity) > RISING.index(before.severity)
 
 
 def _triggers(
@@ -82,9 +87,10 @@ def _trigger(
     return _alert(contract, run, name, action=AlertAction.TRIGGER, severity=severity, summary=summary, details=details)
 
 
-def _resolve(contract: Contract, run: StoredRun, name: str) -> Alert:
-    summary = f"{name.replace('_', ' ')}: not seen any more"
-    return _alert(contract, run, name, action=AlertAction.RESOLVE, severity=Severity.INFO, summary=summary, details={})
+def _resolve(contract: Contract, run: StoredRun, before: Alert) -> Alert:
+    over, action = f"{before.name.replace('_', ' ')}: not seen any more", AlertAction.RESOLVE
+    details = owner_told(before)
+    return _alert(contract, run, before.name, action=action, severity=Severity.INFO, summary=over, details=details)
 
 
 def _alert(

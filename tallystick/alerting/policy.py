@@ -57,10 +57,10 @@ def alerts_for(
         if not result.doubts or _quiet_doubts(result):
             quiet = _inconclusive_alert(contract, result, cut)
             alerts += [quiet] if is_news(quiet, firing) else []
-        return (*alerts, *(_resolve(contract, cut, alert_name) for alert_name in sorted(gone)))
+        return (*alerts, *(_resolve(contract, cut, firing[alert_name]) for alert_name in sorted(gone)))
     still = {INCONCLUSIVE} if result.doubts else set()
     over = (set(firing) - SILENCES - OWN_EXPECTATIONS - _SEEN_ANEW - set(outstanding) - found - still) | gone
-    return (*alerts, *(_resolve(contract, cut, alert_name) for alert_name in sorted(over)))
+    return (*alerts, *(_resolve(contract, cut, firing[alert_name]) for alert_name in sorted(over)))
 
 
 def alerts_of_write_off(
@@ -69,7 +69,7 @@ def alerts_of_write_off(
     write_off: WriteOff,
     *,
     cut: Cut,
-    firing: Collection[str],
+    firing: Mapping[str, Alert],
     outstanding: Mapping[BreakClass, Outstanding],
 ) -> tuple[Alert, ...]:
     """Resolve the alert of a class whose last outstanding break a person has given up.
@@ -78,7 +78,7 @@ def alerts_of_write_off(
     """
     if break_class not in firing or break_class in outstanding:
         return ()
-    over = _resolve(contract, cut, break_class)
+    over = _resolve(contract, cut, firing[break_class])
     told = {"written_off_by": write_off.by, "written_off_because": write_off.reason}
     summary = f"{over.summary}; the last was written off by {escape_untrusted(write_off.by)}"
     return (replace(over, summary=summary, details={**over.details, **told}),)
@@ -98,13 +98,13 @@ def _not_looked_for(result: RunResult, firing: Mapping[str, Alert]) -> set[str]:
     if any(found.doubt is Doubt.CUT_CLOSED for found in result.doubts):
         return set(_SEEN_ANEW)
     hanging = firing.get(Doubt.HANGING_TRANSACTION)
-    told = () if hanging is None else hanging.details.get("sentences", ())
-    held = [
-        f"{found.details['topic']}[{found.details['partition']}]:"
+    told = () if hanging is None else hanging.details.get("producers", ())
+    held = tuple(
+        f"{found.details['topic']} {found.details['partition']} "
         for found in result.doubts
         if found.doubt is Doubt.HELD_BY_OPEN_TRANSACTION and "topic" in found.details
-    ]
-    return {str(Doubt.HANGING_TRANSACTION)} if any(one.startswith(tuple(held)) for one in told if held) else set()
+    )
+    return {str(Doubt.HANGING_TRANSACTION)} if any(one.startswith(held) for one in told) else set()
 
 
 def sink_name(sink: AlertSinkSection) -> str:
@@ -230,6 +230,11 @@ def is_news(alert: Alert, firing: Mapping[str, Alert]) -> bool:
         return True
     if alert.name == INCONCLUSIVE:
         return not _doubts_told(alert) <= _doubts_told(before)
+    return is_more(alert, before)
+
+
+def is_more(alert: Alert, before: Alert) -> bool:
+    """Return whether it counts more than one before it, or names another producer or expectation."""
     another = any(
         name in before.details and not set(alert.details.get(name, ())) <= set(before.details[name])
         for name in ("producers", "expectations")
@@ -309,7 +314,9 @@ def _inconclusive_alert(contract: Contract, result: RunResult, cut: Cut) -> Aler
     )
 
 
-def _resolve(contract: Contract, cut: Cut, alert_name: str) -> Alert:
+def _resolve(contract: Contract, cut: Cut, before: Alert) -> Alert:
+    """The end of the incident whose newest alert is before."""
+    alert_name = before.name
     text = "runs prove the books again" if alert_name == INCONCLUSIVE else f"{_words(alert_name)}: {_over(alert_name)}"
     return Alert(
         contract=contract.name,
@@ -318,9 +325,14 @@ def _resolve(contract: Contract, cut: Cut, alert_name: str) -> Alert:
         action=AlertAction.RESOLVE,
         severity=Severity.INFO,
         summary=f"{contract.name}: {text}",
-        details=where_found(contract, cut),
+        details=where_found(contract, cut) | owner_told(before),
         sinks=_sinks(contract),
     )
+
+
+def owner_told(before: Alert) -> dict[str, Any]:
+    """The owner that an incident was told with: Alertmanager knows it by that label, and ends no other."""
+    return {name: before.details[name] for name in ("owner",) if name in before.details}
 
 
 def _over(alert_name: str) -> str:

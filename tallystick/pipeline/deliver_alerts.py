@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlalchemy import Engine
 
-from tallystick.alerting.alert import Alert
+from tallystick.alerting.alert import Alert, AlertAction
 from tallystick.alerting.alert_json import Attempt, SinkFailed
 from tallystick.alerting.sinks.registry import Sink, is_stateless
 from tallystick.connections.connections import filled_link
@@ -16,6 +16,7 @@ from tallystick.model.errors import TallystickError
 from tallystick.store.alerts.alert_store import (
     PendingAlert,
     firing_alerts,
+    newest_trigger,
     one_deliverer,
     pending_alerts,
     record_delivery,
@@ -61,7 +62,8 @@ def deliver_pending(
     links: name to address, in which {contract}, {cut_n} and {alert} are filled in; sent with each alert. only: names of
     the alerts to send; None sends all.
     What a sink refused holds back no later alert of its key. What fires is sent again to sinks that forget it, and once
-    to those that the contract did not name yet when it was made.
+    to those that the contract did not name yet when it was made: what is acknowledged after its trigger, since an
+    acknowledgement opens nothing.
     Raises DeliveryFailed at the end.
     """
     with one_deliverer(engine, contract_name):
@@ -74,14 +76,23 @@ def deliver_pending(
         told = {(owed.alert.dedup_key, sink.name) for owed, sink in pending}
         firing = [one for one in firing_alerts(engine, contract_name).values() if _is_asked(one, only)]
         unnamed = [one for one in firing if any(sink.name not in one.sinks for sink in sinks)]
-        taken = sinks_that_took(engine, [one.outbox_id for one in unnamed if one.outbox_id is not None])
+        opened = {one.name: trigger for one in unnamed if (trigger := _trigger_of(engine, one)) is not None}
+        asked = (*unnamed, *opened.values())
+        taken = sinks_that_took(engine, [one.outbox_id for one in asked if one.outbox_id is not None])
         for alert in firing:
             for sink in sinks:
                 is_new = sink.name not in alert.sinks and (alert.outbox_id, sink.name) not in taken
                 if (alert.dedup_key, sink.name) in told or not (is_new or is_stateless(sink)):
                     continue
-                if done.may_send(alert, sink):
-                    done.note(alert, sink, _attempt(engine, _with_links(alert, links or {}), sink))
+                trigger = opened.get(alert.name, alert)
+                opens = is_new and trigger is not alert and (trigger.outbox_id, sink.name) not in taken
+                for message in (trigger, alert) if opens else (alert,):
+                    if not done.may_send(message, sink):
+                        break
+                    attempt = _attempt(engine, _with_links(message, links or {}), sink)
+                    done.note(message, sink, attempt)
+                    if not attempt.delivered:
+                        break
     return done.summary()
 
 
@@ -132,6 +143,12 @@ def send_unrecorded(alert: Alert, sinks: Sequence[Sink]) -> tuple[tuple[str, Att
     Nothing remembers that it was sent, so it may be sent again.
     """
     return tuple((sink.name, _send(alert, sink)) for sink in sinks)
+
+
+def _trigger_of(engine: Engine, alert: Alert) -> Alert | None:
+    """The trigger of what somebody has taken on; None of another alert."""
+    is_acknowledged = alert.action is AlertAction.ACKNOWLEDGE
+    return newest_trigger(engine, alert.contract, alert.name) if is_acknowledged else None
 
 
 def _is_asked(alert: Alert, only: Collection[str] | None) -> bool:

@@ -1,7 +1,7 @@
 """What the alert task makes of a delivery that failed: a retry where that may cure it, and none where it cannot."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -48,3 +48,16 @@ def test_a_delivery_that_a_later_try_may_cure_is_tried_again(monkeypatch: pytest
 def test_a_delivery_that_was_refused_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AirflowFailException, match="webhook:pager: it said no"):
         deliver(monkeypatch, retryable=False)
+
+
+@pytest.mark.parametrize("window_end_utc", [datetime(2026, 3, 1, tzinfo=UTC), None])
+def test_a_run_without_a_verdict_is_told_of_with_the_end_of_its_window(
+    monkeypatch: pytest.MonkeyPatch, window_end_utc: datetime | None
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(missing_verdict_alert, "page_no_verdict", lambda *_, **told: asked.append(told))
+    monkeypatch.setattr(alert_operator, "open_verdict_store", nullcontext)
+    monkeypatch.setattr(alert_operator, "deliver", lambda *_, **__: DeliverySummary(delivered=0, failed=0, held_back=0))
+    context: Any = {"run_id": "r"} | ({"data_interval_end": window_end_utc} if window_end_utc else {})
+    AlertOperator(task_id="alert", contract_file=CONTRACT_FILE, cut_n="").execute(context)
+    assert asked == [{"scheduler_run_id": "r", "cut_n": None, "window_end_utc": window_end_utc}]

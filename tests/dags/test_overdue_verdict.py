@@ -13,6 +13,7 @@ from tallystick.alerting.alert import Alert
 from tallystick.contract.contract import load_contract
 from tallystick.pipeline import deliver_alerts, missing_verdict_alert
 from tallystick.store import clock
+from tallystick.store.alerts import alert_store
 from tallystick.store.engine import StoreUnreachable
 from tallystick_airflow import overdue_verdict
 from tallystick_airflow.overdue_verdict import page_if_overdue
@@ -41,6 +42,8 @@ class Store:
         self.sent_without: list[Alert] = []
         self.waited: list[float] = []
         self.delivered = 0
+        self.firing: set[str] = set()
+        self.held: list[str] = []
 
     @contextmanager
     def open(self, _: str) -> Iterator["Store"]:
@@ -60,7 +63,16 @@ class Store:
     def deliver(self, *_: Any, **__: Any) -> None:
         self.delivered += 1
 
+    @contextmanager
+    def lock(self, _: Any, name: str) -> Iterator[None]:
+        self.held.append(name)
+        try:
+            yield
+        finally:
+            self.held.remove(name)
+
     def send(self, alert: Alert, _: Any) -> tuple[()]:
+        assert self.held == (["billing_payouts"] if alert.action == "resolve" else [])
         self.sent_without.append(alert)
         return ()
 
@@ -78,6 +90,8 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Store:
     monkeypatch.setattr(missing_verdict_alert, "page_overdue_verdict", store.page)
     monkeypatch.setattr(deliver_alerts, "deliver_pending", store.deliver)
     monkeypatch.setattr(deliver_alerts, "send_unrecorded", store.send)
+    monkeypatch.setattr(alert_store, "one_deliverer", store.lock)
+    monkeypatch.setattr(alert_store, "firing_names", lambda *_: store.firing if store.held else {"verdict_overdue"})
     monkeypatch.setattr(overdue_verdict.asyncio, "sleep", store.wait)
     return store
 
@@ -126,6 +140,28 @@ def test_what_was_told_without_the_store_ends_where_the_window_was_judged_in_tim
     assert [str(alert.action) for alert in store.sent_without] == ["trigger", "resolve"]
     assert len({alert.dedup_key for alert in store.sent_without}) == 1
     assert (store.paged, store.waited) == ([], [15])
+
+
+def test_what_was_told_without_the_store_goes_on_while_a_later_window_is_overdue(store: Store) -> None:
+    store.fails, store.is_judged, store.firing = [StoreUnreachable("no answer")], True, {"verdict_overdue"}
+    miss()
+    assert [str(alert.action) for alert in store.sent_without] == ["trigger"]
+
+
+def test_what_was_told_without_the_store_ends_though_that_fails_at_first(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fails = [StoreUnreachable("no answer")]
+
+    def firing(*_: Any) -> set[str]:
+        if fails:
+            raise fails.pop()
+        return set()
+
+    store.fails, store.is_judged = [StoreUnreachable("no answer")], True
+    monkeypatch.setattr(alert_store, "firing_names", firing)
+    miss()
+    assert [str(alert.action) for alert in store.sent_without] == ["trigger", "resolve"]
 
 
 def test_what_was_told_without_the_store_is_recorded_however_late_the_store_answers(store: Store) -> None:

@@ -186,6 +186,33 @@ def test_a_sink_that_is_added_while_it_is_down_hears_what_fires_once_it_is_back(
     assert receiver.story == [("trigger", "phantom_in_topic")]
 
 
+def test_a_sink_that_is_added_hears_the_trigger_of_what_is_acknowledged_before_it_hears_by_whom(
+    store: Engine, books: Any, receiver: Receiver
+) -> None:
+    told = [("trigger", "phantom_in_topic"), ("acknowledge", "phantom_in_topic")]
+    books.commit(store, books.result(0), alerts=(alert(0),))
+    with receiving() as since_the_trigger:
+        deliver_pending(store, "payouts", [sink(since_the_trigger, "webhook:before")])
+        acknowledge(store, "payouts", "phantom_in_topic", by="Ada")
+        receiver.first_answers = [503]
+        with pytest.raises(DeliveryFailed):
+            deliver_pending(store, "payouts", [sink(receiver, "webhook:new")])
+        both = [sink(since_the_trigger, "webhook:before"), sink(receiver, "webhook:new")]
+        for _ in range(2):
+            deliver_pending(store, "payouts", both)
+        assert (receiver.story, since_the_trigger.story) == (told, told)
+
+
+def test_a_sink_that_refuses_a_trigger_is_not_told_who_has_taken_it_on(
+    store: Engine, books: Any, receiver: Receiver
+) -> None:
+    books.commit(store, books.result(0), alerts=(alert(0),))
+    acknowledge(store, "payouts", "phantom_in_topic", by="Ada")
+    with pytest.raises(DeliveryFailed, match="refused"):
+        deliver_pending(store, "payouts", [Choosy("cut 0", sink(receiver), name="webhook:new")])
+    assert receiver.story == []
+
+
 def test_a_message_that_a_sink_refuses_is_overtaken_by_the_next_and_never_sent_after_it(
     store: Engine, books: Any, receiver: Receiver
 ) -> None:

@@ -19,6 +19,9 @@ from tallystick.pipeline.missing_verdict_alert import (
     page_overdue_verdict,
     resolve_silences,
 )
+from tallystick.store.alerts.acknowledgement_store import acknowledge
+from tallystick.store.alerts.alert_store import newest_alert
+from tallystick.store.alerts.incident_store import read_incidents
 
 from .conftest import NOON, Books
 
@@ -157,6 +160,58 @@ def test_a_window_that_is_judged_itself_or_by_a_later_one_does_not_page(
     assert page_overdue(store, contract, n=1) is False
     deliver(store, phone)
     assert phone.heard == []
+
+
+def test_an_old_run_that_is_cleared_pages_nobody_where_its_window_or_a_later_one_is_judged(
+    store: Engine, contract: Contract, books: Books
+) -> None:
+    for n in (0, 1):
+        books.commit(store, books.result(n))
+    ended = {n: NOON + n * HOUR for n in (0, 1, 2)}
+    paged = [
+        page_no_verdict(store, contract, scheduler_run_id=f"r{n}", cut_n=None, window_end_utc=end)
+        for n, end in ended.items()
+    ]
+    assert paged == [False, False, True]
+    told = newest_alert(store, "payouts", "no_verdict")
+    assert told is not None and told.details["scheduler_run_id"] == "r2"
+
+
+def test_who_has_taken_an_outage_on_is_not_told_of_its_further_windows_and_is_not_forgotten(
+    store: Engine, contract: Contract, books: Books, phone: Phone
+) -> None:
+    books.commit(store, books.result(0))
+    page_overdue(store, contract, n=1)
+    page(store, contract, run_id="scheduled__1")
+    for name in ("verdict_overdue", "no_verdict"):
+        acknowledge(store, "payouts", name, by="Ada")
+    page_overdue(store, contract, n=2)
+    page(store, contract, run_id="scheduled__2")
+    assert {one.name: one.taken_on_by for one in read_incidents(store, "payouts")} == {
+        "verdict_overdue": "Ada",
+        "no_verdict": "Ada",
+    }
+    books.commit(store, books.result(1))
+    page(store, contract, run_id="scheduled__2")
+    assert {one.name for one in read_incidents(store, "payouts") if not one.taken_on_by} == {"no_verdict"}
+    page_overdue(store, contract, n=2)
+    assert {one.name for one in read_incidents(store, "payouts") if one.taken_on_by} == {"verdict_overdue"}
+
+
+def test_who_has_taken_nothing_on_is_told_of_a_further_window(store: Engine, contract: Contract, books: Books) -> None:
+    books.commit(store, books.result(0))
+    for n in (1, 2):
+        page_overdue(store, contract, n=n)
+    told = newest_alert(store, "payouts", "verdict_overdue")
+    assert told is not None and told.details["scheduler_run_id"] == "scheduled__2"
+
+
+def test_an_end_names_the_owner_that_the_page_named(store: Engine, contract: Contract, books: Books) -> None:
+    page(store, contract)
+    books.commit(store, books.result(0))
+    resolve(store, contract.model_copy(update={"owner": "another-team"}))
+    over = newest_alert(store, "payouts", "no_verdict")
+    assert over is not None and (over.action, over.details["owner"]) == ("resolve", "payouts-team")
 
 
 def test_a_cut_without_a_verdict_is_overdue_all_the_same(store: Engine, contract: Contract, books: Books) -> None:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine, text
@@ -12,16 +13,18 @@ from tallystick.alerting.alert import OWN_EXPECTATIONS
 from tallystick.alerting.sinks.connection import SinkConnection
 from tallystick.alerting.sinks.registry import sinks_for
 from tallystick.contract.contract import Contract
-from tallystick.model.stored_run import StoredRun
+from tallystick.model.stored_run import ExpectationNotMet, ExpectationsOutcome, NotEvaluated, StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline.deliver_alerts import deliver_pending
 from tallystick.pipeline.missing_verdict_alert import page_no_verdict
 from tallystick.pipeline.own_expectations import are_due, evaluate_apart
 from tallystick.report.write_report import render_report
+from tallystick.store.alerts.acknowledgement_store import acknowledge
 from tallystick.store.alerts.alert_store import firing_names, pending_alerts
 from tallystick.store.runs.expectations_store import store_outcome
 from tallystick.store.runs.run_store import read_run
 from tests.alert_receiver import Receiver, receiving
+from tests.expectation_outcomes import not_met
 
 from .own_suites import ENOUGH, MORE_THAN_ONE, evaluated, own, stored, write
 
@@ -102,6 +105,33 @@ def test_a_window_that_does_not_meet_them_pages_and_one_that_does_resolves_it(
         assert firing_names(store, own.name) == set()
     runs = [read_run(store, own.name, n) for n in (1, 2, 3)]
     assert [run.result.verdict for run in runs if run] == [Verdict.MATCHED] * 3
+
+
+def test_a_window_that_is_evaluated_again_tells_only_what_is_worse(
+    stored: Callable[..., StoredRun], store: Engine, own: Contract
+) -> None:
+    run, silent = stored(), (NotEvaluated(what="suites", why="no answer"),)
+    few, lags = not_met(), not_met(table="partitions", severity="critical")
+
+    def told(*found: ExpectationNotMet, by: tuple[NotEvaluated, ...] = silent) -> list[tuple[str, Any]]:
+        before = {one.alert.outbox_id for one in pending_alerts(store, own.name)}
+        store_outcome(store, own, run, ExpectationsOutcome(module="m", met=len(by), not_met=found, not_evaluated=by))
+        new = [one.alert for one in pending_alerts(store, own.name) if one.alert.outbox_id not in before]
+        return [(one.name, (one.severity, one.details.get("count"))) for one in new]
+
+    both = (*silent, NotEvaluated(what="rows", why="no answer"))
+    assert told(few) == [("expectation_not_met", ("warning", 1)), ("expectation_not_evaluated", ("warning", 1))]
+    assert told(replace(few, observed="4")) == []
+    assert told(replace(few, severity="critical")) == [("expectation_not_met", ("critical", 1))]
+    assert told(few) == []
+    assert told(few, by=both) == [("expectation_not_evaluated", ("warning", 2))]
+    assert told(lags) == [("expectation_not_met", ("critical", 1))]
+    acknowledge(store, own.name, "expectation_not_met", by="Ada")
+    assert told(replace(lags, observed="5")) == []
+    assert told(few, lags, by=()) == [
+        ("expectation_not_evaluated", ("info", None)),
+        ("expectation_not_met", ("critical", 2)),
+    ]
 
 
 def test_only_the_alerts_that_are_asked_for_are_delivered(

@@ -9,8 +9,9 @@ from tallystick_airflow.operators.contract_operator import ContractOperator, ope
 class AlertOperator(ContractOperator):
     """Deliver what the contract's outbox still owes its sinks; a task, since what a callback fails to do nobody sees.
 
-    Runs whatever became of the tasks before it, so a run without a verdict is told of as well, and one with a verdict
-    ends such a page. Decides nothing else about who is told what: the other alerts were written with the verdict.
+    Runs whatever became of the tasks before it, so a run without a verdict is told of as well, unless its window is
+    judged, and one with a verdict ends such a page. Decides nothing else about who is told what: the other alerts were
+    written with the verdict.
     What was not delivered fails the task; a retry, or the next run, delivers it. What a sink refuses is not retried:
     a person must change its connection first, and the next run sends it.
     """
@@ -27,8 +28,15 @@ class AlertOperator(ContractOperator):
         with open_verdict_store(self.store_conn_id) as engine:
             cut_n = int(self.cut_n) if self.cut_n.isdigit() else None
             if cut_n is None or read_run(engine, contract.name, cut_n) is None:
-                page_no_verdict(engine, contract, scheduler_run_id=context["run_id"], cut_n=cut_n)
-                self.log.warning("No verdict is stored for this run: on-call is told")
+                told = page_no_verdict(
+                    engine,
+                    contract,
+                    scheduler_run_id=context["run_id"],
+                    cut_n=cut_n,
+                    window_end_utc=context.get("data_interval_end"),
+                )
+                where = "on-call is told" if told else "its window is judged by a later one, so nobody is told"
+                self.log.warning("No verdict is stored for this run: %s", where)
             elif over := resolve_silences(engine, contract, now_utc=store_now(engine)):
                 self.log.info("Verdicts are back: on-call is told that this is over: %s", ", ".join(over))
             summary = deliver(engine, contract, dag_id=self.dag_id)

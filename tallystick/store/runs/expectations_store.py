@@ -1,9 +1,12 @@
 """The outcomes of contracts' own expectations, and the alerts that are stored with each: both or neither."""
 
+from dataclasses import replace
+
 from pydantic import TypeAdapter
 from sqlalchemy import Connection, Engine, func, insert, select
 
-from tallystick.alerting.expectation_alerts import expectation_alerts
+from tallystick.alerting.alert import AlertAction
+from tallystick.alerting.expectation_alerts import expectation_alerts, tells_more
 from tallystick.contract.contract import Contract
 from tallystick.model.stored_run import ExpectationsOutcome, StoredRun
 from tallystick.store.alerts.alert_store import firing_seen_by, insert_alerts
@@ -32,7 +35,8 @@ def store_outcome(
     """Store what came of a run's expectations, and put into the outbox what on-call hears of it.
 
     Give back the outcome that stands. One in which everything was evaluated stands for good, so that a report that is
-    written again has the same bytes. An outcome of a window before the newest evaluated one alerts nobody.
+    written again has the same bytes. An outcome of a window before the newest evaluated one alerts nobody,
+    and one that a window has once more only of what is worse.
     """
     n = run.result.cut_n
     with engine.begin() as connection:
@@ -50,6 +54,9 @@ def store_outcome(
             told = _told_by(connection, contract.name, n)
             alerts = expectation_alerts(contract, run, outcome, firing=firing)
             insert_alerts(connection, [one for one in alerts if (one.name, one.action) not in told])
+            again = [one for one in alerts if (one.name, one.action) in told and one.action is AlertAction.TRIGGER]
+            worse = [one for one in again if one.name in firing and tells_more(one, firing[one.name])]
+            insert_alerts(connection, [replace(one, cut_n=None) for one in worse])  # a cut has one row for each trigger
     return outcome
 
 
@@ -60,6 +67,6 @@ def _newest_cut(connection: Connection, contract_name: str) -> int | None:
 
 
 def _told_by(connection: Connection, contract_name: str, n: int) -> set[tuple[str, str]]:
-    """Names and actions of the alerts that a cut has put into the outbox: each once, also where it is tried again."""
+    """Names and actions of the alerts that a cut has put into the outbox: each once, where it is tried again."""
     statement = select(alert.c.topic, alert.c.action).where(alert.c.contract == contract_name, alert.c.cut_n == n)
     return {(row.topic, row.action) for row in connection.execute(statement)}

@@ -8,8 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, Engine, Row, and_, cast, func, select
-from sqlalchemy.dialects.postgresql import JSONPATH
+from sqlalchemy import Connection, Engine, Row, and_, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from tallystick.alerting.policy import sink_name

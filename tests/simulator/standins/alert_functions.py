@@ -22,6 +22,11 @@ def newest_alert(engine: Store, contract_name: str, alert_name: str) -> Alert | 
     return engine.newest_alerts.get(contract_name, {}).get(alert_name)
 
 
+def newest_trigger(engine: Store, contract_name: str, alert_name: str) -> Alert | None:
+    told = [one for one in engine.alerts if (one.contract, one.name) == (contract_name, alert_name)]
+    return next((one for one in reversed(told) if one.action is AlertAction.TRIGGER), None)
+
+
 def firing_alerts(engine: Store, contract_name: str) -> dict[str, Alert]:
     newest = engine.newest_alerts.get(contract_name, {})
     return {name: alert for name, alert in newest.items() if alert.action != AlertAction.RESOLVE}

@@ -71,6 +71,12 @@ def test_the_first_window_that_meets_all_resolves_both() -> None:
     ]
 
 
+def test_an_end_names_the_owner_that_was_told_last() -> None:
+    firing = {EXPECTATION_NOT_MET: fired(EXPECTATION_NOT_MET, count=1, owner="first-team")}
+    (over,) = expectation_alerts(WITH_SUITES, RUN, outcome(), firing=firing)
+    assert over.details["owner"] == "first-team"
+
+
 def test_what_gave_no_answer_warns_and_resolves_nothing() -> None:
     firing = {EXPECTATION_NOT_MET: fired(EXPECTATION_NOT_MET, count=1)}
     assert told(outcome(silent=(SILENT,)), firing) == [("trigger", EXPECTATION_NOT_EVALUATED, "warning")]

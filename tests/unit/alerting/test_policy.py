@@ -182,13 +182,26 @@ def test_a_cut_that_was_closed_unread_ends_nothing_that_runs_look_at_anew() -> N
     ]
 
 
-@pytest.mark.parametrize(("partition", "ends"), [(0, False), (1, True)])
+def hangs_on(partition: int) -> DoubtFound:
+    details = {"topic": "billing.payouts", "partition": partition, "producer_id": partition}
+    return DoubtFound(doubt=HANGING, sentence="It hangs.", details=details)
+
+
+@pytest.mark.parametrize(("partition", "ends"), [(0, False), (11, False), (1, True)])
 def test_a_hanging_transaction_does_not_end_while_one_is_open_where_it_hangs(partition: int, ends: bool) -> None:
     """Whether nobody will end it, a cluster that answers in part does not say."""
-    sentences = ["billing.payouts[0]: the transaction of producer 7 is open, and nobody will end it."]
-    firing = {HANGING: fired(HANGING, severity=Severity.CRITICAL, count=1, sentences=sentences)}
-    found = told(verdict=Verdict.INCONCLUSIVE, doubts=(held(partition),), firing=firing)
+    hang = tuple(hangs_on(place) for place in (0, *range(10, 16)))
+    (alert,) = alerts(verdict=Verdict.INCONCLUSIVE, doubts=hang)
+    found = told(verdict=Verdict.INCONCLUSIVE, doubts=(held(partition),), firing={HANGING: alert})
     assert (("resolve", HANGING) in found) == ends
+
+
+@pytest.mark.parametrize("before", [{"owner": "first-team"}, {}])
+@pytest.mark.parametrize("verdict", [Verdict.MATCHED, Verdict.INCONCLUSIVE])
+def test_an_end_names_the_owner_that_was_told_last(before: dict[str, str], verdict: Verdict) -> None:
+    found = alerts(verdict=verdict, firing={HANGING: fired(HANGING, count=1, **before)})
+    (over,) = (one for one in found if one.action is AlertAction.RESOLVE)
+    assert over.details["owner"] == before.get("owner", "payouts-team")
 
 
 @pytest.mark.parametrize(("producer_id", "pages"), [(7, []), (9, [("trigger", HANGING)])])

@@ -20,7 +20,7 @@ from tallystick.documents.run import story_document
 from tallystick.model.break_history import LifeStep
 from tallystick.model.open_item import ItemState, OpenItem, WriteOff
 from tallystick.report.break_story import explain
-from tests.unit.alerting.run_alerts import CONTRACT, MISSING, cut
+from tests.unit.alerting.run_alerts import CONTRACT, MISSING, cut, fired
 from tests.unit.builders import HOUR, NOON
 from tests.unit.report.told_breaks import a_break, item, sentences, told
 
@@ -162,20 +162,23 @@ def test_a_name_that_drives_a_terminal_is_written_out() -> None:
 
 
 def test_the_last_of_a_class_resolves_its_alert_and_says_by_whom() -> None:
-    (alert,) = alerts_of_write_off(CONTRACT, MISSING, ADA, cut=cut(4), firing=(MISSING,), outstanding={})
+    (alert,) = alerts_of_write_off(
+        CONTRACT, MISSING, ADA, cut=cut(4), firing={MISSING: fired(MISSING, owner="first-team")}, outstanding={}
+    )
     assert (alert.action, alert.name, alert.cut_n) == (AlertAction.RESOLVE, MISSING, 4)
     assert alert.dedup_key == f"tallystick/payouts/{MISSING}"
     assert alert.summary == (
         "payouts: missing in topic never produced: none outstanding; the last was written off by Ada"
     )
-    assert alert.details["written_off_because"] == "refunded by hand"
+    assert (alert.details["written_off_because"], alert.details["owner"]) == ("refunded by hand", "first-team")
     assert alert.sinks == ("webhook:pager", "file:alerts.jsonl")
 
 
 def test_the_last_but_one_of_a_class_resolves_nothing() -> None:
     one = Outstanding(count=1, money={"EUR": 1}, first_seen_utc=datetime(2026, 3, 1, tzinfo=UTC))
-    assert alerts_of_write_off(CONTRACT, MISSING, ADA, cut=cut(4), firing=(MISSING,), outstanding={MISSING: one}) == ()
+    firing = {MISSING: fired(MISSING)}
+    assert alerts_of_write_off(CONTRACT, MISSING, ADA, cut=cut(4), firing=firing, outstanding={MISSING: one}) == ()
 
 
 def test_what_never_fired_is_not_resolved() -> None:
-    assert alerts_of_write_off(CONTRACT, MISSING, ADA, cut=cut(4), firing=(), outstanding={}) == ()
+    assert alerts_of_write_off(CONTRACT, MISSING, ADA, cut=cut(4), firing={}, outstanding={}) == ()
