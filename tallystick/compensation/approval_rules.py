@@ -5,17 +5,32 @@ Pure; ADR 24 says how we know that it was they.
 
 import unicodedata
 from collections.abc import Collection, Mapping
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from tallystick.compensation.plan import OnePersonOnly, Plan, PlanRefused, rules_of
 from tallystick.contract.contract import Contract
 from tallystick.text.money import format_money
-from tallystick.text.plain import escape_untrusted
+from tallystick.text.plain import escape_untrusted, format_time
 from tallystick.text.verdict_sentence import counted
 
 
 class NotAnApprover(PlanRefused):
     """Nobody agreed whom the contract's compensation.approvers names."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class YesVoided:
+    """The newest act that voids each yes of before: a rejection of the plan, or a reopening of an action of it."""
+
+    by: str
+    at_utc: datetime
+    reopened: bool
+
+    @property
+    def sentence(self) -> str:
+        what = "reopened an action of this plan" if self.reopened else "rejected this plan"
+        return f"{escape_untrusted(self.by)} {what} at {format_time(self.at_utc)}, which voids every yes of before"
 
 
 def machine_of(contract_name: str) -> str:
@@ -43,18 +58,22 @@ def may_approve(contract: Contract, name: str) -> bool:
     return not approvers or _same(name) in map(_same, approvers)
 
 
-def refuse_too_few_people(contract: Contract, plan: Plan, *, asked: Collection[str], agreed: Collection[str]) -> None:
+def refuse_too_few_people(
+    contract: Contract, plan: Plan, *, asked: Collection[str], agreed: Collection[str], voided: YesVoided | None = None
+) -> None:
     """Check who agreed against who asked and who may. Raises CompensationOff, NotAnApprover, OnePersonOnly.
 
     asked: everybody who asked for it, by each name that they are known by; no machine. agreed: people whose login or
-    signature is on record. Names are equal whatever their case. Where one person is enough and the contract names no
-    approvers, agreed may be empty: whoever carries the plan out answers for it.
+    signature is on record, since it was voided last. Names are equal whatever their case. Where one person is enough
+    and the contract names no approvers, agreed may be empty: whoever carries the plan out answers for it.
     """
     approvers = rules_of(contract).approvers
     yes = {_person(name) for name in agreed if may_approve(contract, name)}
+    again = f"; {voided.sentence}; ask again" if voided else ""
     if approvers and not yes:
         raise NotAnApprover(
-            f"{contract.name}: {_names(agreed)} agreed; expected one of compensation.approvers: {_names(approvers)}"
+            f"{contract.name}: {_names(agreed)} agreed{again}; expected one of compensation.approvers: "
+            f"{_names(approvers)}"
         )
     reason = why_two_people(contract, plan)
     if reason is None:
@@ -66,7 +85,8 @@ def refuse_too_few_people(contract: Contract, plan: Plan, *, asked: Collection[s
     expected = "somebody else" if askers else "two people, since no person asked for it"
     raise OnePersonOnly(
         f"{contract.name}: this plan needs two people: {reason}. {_names(asked)} asked for it, {_names(agreed)} "
-        f"agreed; expected the approval of {expected}: in Airflow, or signed, as tallystick compensation sheet explains"
+        f"agreed{again}; expected the approval of {expected}: in Airflow, or signed, as tallystick compensation "
+        "sheet explains"
     )
 
 
@@ -76,13 +96,21 @@ def approval_holds(contract: Contract, age: timedelta) -> bool:
 
 
 def why_too_old(
-    contract: Contract, plan: Plan, *, asked: Collection[str], agreed: Mapping[str, timedelta], approved_in: str
+    contract: Contract,
+    plan: Plan,
+    *,
+    asked: Collection[str],
+    agreed: Mapping[str, timedelta],
+    approved_in: str,
+    voided: YesVoided | None = None,
 ) -> str | None:
     """Return why the approval is too old; None: it is not. Raises CompensationOff.
 
     To be asked once refuse_too_few_people lets them all count. approved_in: the scheduler's run in which they agreed;
     "": none, and where nobody needs to agree, the call that carries the plan out is the approval.
     """
+    if approved_in and not agreed and voided:
+        return f"{voided.sentence}, and nobody has agreed since in run {approved_in}; start a new run, which asks again"
     if approved_in and not agreed:
         return f"nobody is on record to have agreed to this plan in run {approved_in}; start a new run, which asks"
     holding = {name for name, age in agreed.items() if approval_holds(contract, age)}

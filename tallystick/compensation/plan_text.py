@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tallystick.compensation.abort_plan import AbortItem, abort_words
 from tallystick.compensation.plan import ExcludedBreak, Plan, PlanItem, RepairKind
+from tallystick.contract.compensation import CompensationRules
 from tallystick.model.findings import total_at_stake, total_money
 from tallystick.text.money import format_minor, format_money
 from tallystick.text.plain import printed_text
@@ -44,14 +45,23 @@ KIND_WORDS = {
 }
 
 
-def describe_plan(plan: Plan, *, shown_key: Callable[[str], str]) -> str:
+_REVERSAL_WORDS = {
+    "negated": "has the amount with the other sign",
+    "header": "is that event, byte by byte, with the same amount; consumers must know the header",
+    "column": "has the same amount; whoever sums must know the column",
+}
+
+
+def describe_plan(plan: Plan, *, shown_key: Callable[[str], str], allowed: CompensationRules | None = None) -> str:
     """Return Markdown for the person who approves. A key shows "?" where Markdown, HTML or Jinja would act on it.
 
-    shown_key: what people see of a match key, by the contract.
+    shown_key: what people see of a match key, by the contract. allowed: the contract's compensation; it says how a copy
+    or a row is taken back.
     """
     lines = [
         f"**{plain_markdown(plan.contract)}**, cut {plan.cut_n}. {plan_sentence(plan)}",
         "",
+        *_reversal_lines(plan, allowed),
         *_abort_lines(plan.aborts),
         *([] if plan.aborts and not plan.items else _item_lines(plan.items, shown_key)),
         "",
@@ -79,6 +89,14 @@ def plan_sentence(plan: Plan) -> str:
             intents.append(f"{words.intent.format(count=counted(len(items), words.noun))}, worth {money}{words.remark}")
     start = "Dry run, nothing is published: would " if plan.dry_run else "Will "
     return f"{start}{', and '.join(intents)}."
+
+
+def _reversal_lines(plan: Plan, allowed: CompensationRules | None) -> list[str]:
+    takes_back = any(item.kind in (RepairKind.REVERSE, RepairKind.COUNTERPOST) for item in plan.items)
+    if not takes_back or allowed is None or allowed.reversal is None:
+        return []
+    words = _REVERSAL_WORDS[allowed.reversal]
+    return [f"`compensation.reversal` is {allowed.reversal}: what takes another one back {words}.", ""]
 
 
 def _abort_lines(aborts: Sequence[AbortItem]) -> list[str]:

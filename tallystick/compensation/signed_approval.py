@@ -19,6 +19,7 @@ from sshsig.allowed_signers import AllowedSigner, load_allowed_signers_file
 
 from tallystick.compensation.plan import Plan, PlanRefused
 from tallystick.compensation.plan_text import describe_plan
+from tallystick.contract.compensation import CompensationRules
 from tallystick.text.plain import escape_untrusted, format_time
 
 NAMESPACE = "tallystick-approval"
@@ -47,10 +48,13 @@ class SignedApproval:
 
 @dataclass(frozen=True, kw_only=True)
 class SheetRules:
-    """The other contents of a sheet: its environment, and how people see a match key, by the contract."""
+    """The other contents of a sheet: its environment; by the contract, how people see a match key, and how copies are
+    taken back.
+    """
 
     environment: str
     shown_key: Callable[[str], str]
+    allowed: CompensationRules | None = None
 
 
 def approval_sheet(plan: Plan, rules: SheetRules, *, made_at_utc: datetime) -> str:
@@ -61,7 +65,7 @@ def approval_sheet(plan: Plan, rules: SheetRules, *, made_at_utc: datetime) -> s
         "environment": rules.environment,
         "plan_hash": plan.plan_hash,
         "made_at_utc": made_at_utc.isoformat(),
-        "plan": describe_plan(plan, shown_key=rules.shown_key).splitlines(),
+        "plan": describe_plan(plan, shown_key=rules.shown_key, allowed=rules.allowed).splitlines(),
     }
     return _text(document)
 

@@ -105,7 +105,7 @@ class CompensationRules(ContractPart):
     """How long an approval may stay unanswered. A time-out means no."""
     approval_valid_seconds: SomeSeconds = 86_400
     """How long a yes holds, in a run of the scheduler, from the moment at which the person answered. After that nothing
-    more of its plan is begun, whoever clears or retries its task: start a new run, which asks again."""
+    more of its plan is written, whoever clears or retries its task: start a new run, which asks again."""
 
     @field_validator("acting_minutes")
     @classmethod

@@ -10,8 +10,10 @@ by now. Events and progress records then stand in one producer transaction. The 
 be lost: progress decides. What is posted into the ledger has its progress there: post_to_ledger.py. A hanging
 transaction's marker is its own progress, and so is the run of a DAG: abort_marker.py, airflow_api.py.
 
-A plan that has begun is held against the newest run as a new one is. What it did is found and recorded first; what it
-did not do, and may not do any more, is refused, and another plan may take it.
+A plan that has begun is held against the newest run as a new one is, and against the contract as it is now: whether a
+thing may be done, and whether in the way that was approved. The contract that it begins under is kept, so that this can
+be told. What it did is found and recorded first; what it did not do, and may not do any more, is refused, and another
+plan may take it.
 
 What it cannot do. A producer of the contract's own that publishes a missing event between our last look and our commit
 makes a second copy; the next run finds it.
@@ -54,19 +56,20 @@ from tallystick.executor.prove_repairs import (
     outcome_figures,
     prove_actions,
     repaired_here,
+    why_done_otherwise,
     why_unproven,
 )
 from tallystick.executor.publish_repairs import execute_publishing
 from tallystick.host.terminal_user import Terminal, at_terminal
 from tallystick.ledger.protocol import LedgerRefused
 from tallystick.store.clock import store_now
-from tallystick.store.plans.approval_store import agreements, requesters
+from tallystick.store.plans.approval_store import agreements, last_voided, requesters
 from tallystick.store.plans.plan_store import (
     open_actions,
     read_plan,
     spent_today,
 )
-from tallystick.store.runs.contract_store import require_same_books
+from tallystick.store.runs.contract_store import keep_contract, require_same_books
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,8 +108,8 @@ def execute_plan(
     A new plan must still be what the store would plan now. Of one that has begun, what would not be planned so any more
     is refused by itself, once it is known not to be done.
     A dry run proves every item, publishes nothing and writes only the audit trail.
-    The kill switch and the acting hours are asked before each producer transaction: what was committed by then stays
-    and is told, the rest is refused for now.
+    The kill switch, the acting hours and the approval's age are asked before each producer transaction, row or run, and
+    again right before its commit: what was committed by then stays and is told, the rest is refused for now.
     Raises PlanRefused (PlanStale, ApprovalTooOld, CompensationOff, CapsExceeded, NotAnApprover, OnePersonOnly,
     ActingStopped, OutsideActingHours),
     ContractChangeRefused, ProgressLost; what another start can cure: ProgressHeld, ExecutorFenced, TransactionAborted.
@@ -155,18 +158,24 @@ def _refuse_unapproved(work: ExecutionContext, approved_hash: str, *, allowed: C
             f"{contract.name}: plan {plan.plan_id} was never stored; expected a plan of this verdict store. Ask for "
             "it there, with `tallystick compensation plan CONTRACT_FILE --by NAME`"
         )
-    asked = requesters(work.engine, plan)
-    agreed = agreements(work.engine, plan.plan_id, scheduler_run_id=work.approved_in)
-    refuse_too_few_people(contract, plan, asked=asked, agreed=agreed)
+    if contract.compensation is None:
+        raise CompensationOff(
+            f"{contract.name}: the contract has no compensation any more, and the one by which plan {plan.plan_id} was "
+            "begun is not stored; expected the section until the plan has ended: put it back, and execute the plan"
+        )
+    asked, voided = requesters(work.engine, plan), last_voided(work.engine, plan)
+    agreed = agreements(work.engine, plan.plan_id, voided=voided, scheduler_run_id=work.approved_in)
+    refuse_too_few_people(contract, plan, asked=asked, agreed=agreed, voided=voided)
     if not plan.dry_run:
         work.refuse_for_now()
-    too_old = why_too_old(contract, plan, asked=asked, agreed=agreed, approved_in=work.approved_in)
+    too_old = why_too_old(contract, plan, asked=asked, agreed=agreed, approved_in=work.approved_in, voided=voided)
+    work.note_approval(asked, agreed)
     if has_begun:
-        stopped = why_not_any_more(work.engine, contract, work.connections, plan, begun)
+        reasons = why_done_otherwise(work.engine, allowed, plan)
         if reason := forbidden or too_old:
-            undone = [action.action_id for action in plan.actions if not is_done(begun.get(action.action_id))]
-            stopped = dict.fromkeys(undone, reason) | stopped
-        work.stopped.update(stopped)
+            reasons = dict.fromkeys((action.action_id for action in plan.actions), reason)
+        undone = {one: why for one, why in reasons.items() if not is_done(begun.get(one))}
+        work.stopped.update(undone | why_not_any_more(work.engine, contract, work.connections, plan, begun))
         return
     if too_old:
         raise ApprovalTooOld(f"{contract.name}: {too_old}")
@@ -177,6 +186,8 @@ def _refuse_unapproved(work: ExecutionContext, approved_hash: str, *, allowed: C
             f"{contract.name}: approved was {plan.plan_hash}, today's plan is {now.plan_hash}: breaks, rows, caps "
             "or the newest run have changed since; ask for a new plan"
         )
+    if not plan.dry_run:
+        keep_contract(work.engine, contract)  # whose rules say how, whatever the file says once the plan has begun
 
 
 def _why_forbidden(allowed: Contract, plan: Plan, *, has_begun: bool) -> str | None:

@@ -75,6 +75,7 @@ def _post(work: ExecutionContext, item: PlanItem, proof: Proof, posted: Mapping[
         return fate if plan_hash is None else _posted_before(work, item, plan_hash)
 
     def may_write() -> str | None:
+        work.refuse_for_now()
         if not held_among(work.engine, [item.action_id], work.executor):
             return "another executor has claimed it since"
         unread_at = last_cut_with_rows_unread(work.engine, work.contract.name)

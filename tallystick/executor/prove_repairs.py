@@ -20,6 +20,7 @@ from tallystick.compensation.republished_event import (
     why_not_read_whole,
     why_not_reversible,
 )
+from tallystick.contract.compensation import CompensationRules, LedgerPost
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import EventFields
 from tallystick.executor.effects.action_log import (
@@ -43,21 +44,58 @@ from tallystick.store.plans.plan_store import (
     ActionState,
     StoredAction,
 )
-from tallystick.store.runs.contract_store import read_contract
+from tallystick.store.runs.contract_store import contract_of_fingerprint, read_contract
 from tallystick.store.runs.loss_store import last_cut_with_offsets_lost
 
 
 def contract_to_look_by(engine: Engine, contract: Contract, plan: Plan) -> Contract:
-    """Return the contract; where it no longer says how the plan's actions are done, with the rules of the plan's cut.
+    """Return the contract; if it has changed since the plan began, with the plan's own word on how a copy is taken
+    back, and where it no longer says how the plan's actions are done, with the plan's rules, or those of its cut.
 
     They say where to look what a plan that has begun has done. What may be done, the contract says as it is now.
     """
+    if contract.fingerprint == plan.contract_fingerprint:
+        return contract
+    then = contract_of_fingerprint(engine, contract.name, plan.contract_fingerprint)
     rules, kinds = contract.compensation, {item.kind for item in plan.items}
     posts, triggers = not kinds.isdisjoint(INTO_LEDGER), RepairKind.TRIGGER in kinds
-    if rules is not None and (rules.post or not posts) and (rules.trigger or not triggers):
+    if rules is None or (posts and not rules.post) or (triggers and not rules.trigger):
+        then = then or read_contract(engine, contract.name, plan.cut_n)
+        return contract.model_copy(update={"compensation": then.compensation}) if then else contract
+    if then is None or then.compensation is None:
         return contract
-    then = read_contract(engine, contract.name, plan.cut_n)
-    return contract.model_copy(update={"compensation": then.compensation}) if then else contract
+    as_then = rules.model_copy(update={"reversal": then.compensation.reversal})
+    return contract.model_copy(update={"compensation": as_then})
+
+
+def why_done_otherwise(engine: Engine, contract: Contract, plan: Plan) -> dict[UUID, str]:
+    """Return the actions of a begun plan that the contract lets be done in another way than was approved, and why.
+
+    contract: as it is now. Of a plan that an earlier release began under a contract of no cut, nobody knows that way.
+    """
+    if contract.fingerprint == plan.contract_fingerprint:
+        return {}
+    then = contract_of_fingerprint(engine, contract.name, plan.contract_fingerprint)
+    was = then.compensation if then else None
+    reasons = {kind: _why_otherwise(kind, was, contract.compensation) for kind in RepairKind}
+    return {item.action_id: reason for item in plan.items if (reason := reasons[item.kind])}
+
+
+def _why_otherwise(kind: RepairKind, then: CompensationRules | None, now: CompensationRules | None) -> str | None:
+    """What else an item says of how it is done is part of the item, and held against today's plan."""
+    if kind not in (RepairKind.REVERSE, *INTO_LEDGER):
+        return None
+    if then is None or now is None:
+        return "the contract has changed, and how its plan was to be done is not stored or not in it any more"
+    if kind is not RepairKind.POST and then.reversal != now.reversal:
+        return f"its plan was approved under compensation.reversal {then.reversal}, and the contract has {now.reversal}"
+    if kind in INTO_LEDGER and _rows_written(then.post) != _rows_written(now.post):
+        return "the contract writes other columns, rows or actions_table by compensation.post than its plan's did"
+    return None
+
+
+def _rows_written(post: LedgerPost | None) -> tuple[Any, ...] | None:
+    return None if post is None else (post.columns, post.rows, post.actions_table)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,12 +184,11 @@ def fate_of_action(item: PlanItem, proof: Proof) -> ItemOutcome | None:
     if ours:
         return already_done(item, ours[0].place)
     if item.action_id in proof.progress.published:
-        return _published_once(item, proof)
+        return _published_once(item, proof, named)
     if is_done(action):
         return already_done(item, action.outcome)
     if named:
-        doubt = f"{_where(named[0])} has the action's header and does not say what the plan says"
-        return waits(item, doubt, seen=proof.progress.seen)
+        return waits(item, _says_otherwise(named[0]), seen=proof.progress.seen)
     if doubt := proof.progress.doubts.get(item.action_id, ""):
         return waits(item, doubt, seen=proof.progress.seen)
     if action is not None and action.state is ActionState.WAITING:
@@ -209,9 +246,9 @@ def _post_fate(item: PlanItem, action: StoredAction | None, proof: Proof) -> Ite
     return refused(item, reason) if reason else None
 
 
-def _published_once(item: PlanItem, proof: Proof) -> ItemOutcome:
+def _published_once(item: PlanItem, proof: Proof, named: Sequence[CurrentEvent]) -> ItemOutcome:
     """Judge an action whose sealed record says published and whose event is gone: retention has taken that, or the
-    record is a copy of an aborted one.
+    record is a copy of an aborted one. named: events of the action that do not say what the plan says.
 
     Who may read the topic can copy it while its transaction is open. The log tells while it has all that came since.
     """
@@ -219,8 +256,8 @@ def _published_once(item: PlanItem, proof: Proof) -> ItemOutcome:
     parts = proof.settled.of(item.topic)
     has_all = ends is not None and all(part.log_start <= ends.get(str(part.partition), 0) for part in parts)
     if has_all and item.topic not in proof.held:
-        doubt = f"its progress says that it was published, and {item.topic} has all events since and none of it"
-        return waits(item, doubt, seen=proof.progress.seen)
+        gone = f"its progress says that it was published, and {item.topic} has all events since and none of it"
+        return waits(item, _says_otherwise(named[0]) if named else gone, seen=proof.progress.seen)
     return already_done(item, {"topic": item.topic})
 
 
@@ -255,6 +292,10 @@ def topics_of(items: Sequence[PlanItem]) -> tuple[str, ...]:
 
 def _held(item: PlanItem) -> str:
     return f"not provable now: an open producer transaction holds {item.topic}"
+
+
+def _says_otherwise(event: CurrentEvent) -> str:
+    return f"{_where(event)} has the action's header and does not say what the plan says"
 
 
 def _where(event: CurrentEvent) -> str:

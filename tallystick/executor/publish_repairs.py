@@ -162,9 +162,13 @@ def _publish(
 
 
 def _why_not_commit(work: ExecutionContext, items: Sequence[PlanItem]) -> str | None:
-    """Return why not to commit. The records hold the log's stable end by now, so that no run can clear their breaks
-    behind this answer.
+    """Return why not to commit; the next attempt says so of each item, or stops. The records hold the log's stable end
+    by now, so that no run can clear their breaks behind this answer.
     """
+    try:
+        work.refuse_for_now()
+    except PlanRefused as error:
+        return str(error)
     reasons = work.why_not_now(items)
     return next(iter(reasons.values()), None)
 

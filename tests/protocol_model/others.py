@@ -112,7 +112,7 @@ def _may_be_written_off(world: World, n: int) -> bool:
 def _may_be_reopened(world: World, n: int) -> bool:
     """By the product's own rule, and by a person who has looked: nothing of it stands, and nothing of it is open."""
     action = world.store.actions[n]
-    if action is None or reopen_store._why_not(action.state, UUID(int=n)):
+    if action is None or reopen_store.why_not_reopened(action.state, UUID(int=n)):
         return False
     opened = any(one.action and one.of == n and one.who == OURS for one in world.events.records)
     return not world.paid(n) and not opened

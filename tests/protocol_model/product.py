@@ -125,7 +125,16 @@ class Product:
 
 
 _OUTSIDE: Mapping[Any, Sequence[str]] = {
-    execute_plan: ("require_same_books", "read_plan", "requesters", "agreements", "open_actions", "spent_today"),
+    execute_plan: (
+        "require_same_books",
+        "read_plan",
+        "requesters",
+        "last_voided",
+        "agreements",
+        "open_actions",
+        "spent_today",
+        "keep_contract",
+    ),
     draw_plan: (
         *("require_same_books", "open_actions", "spent_today", "read_run", "list_runs", "outstanding_breaks"),
         *("cluster_state_document", "last_cut_with_offsets_lost", "last_cut_with_rows_unread"),

@@ -120,6 +120,10 @@ class Walls:
     def requesters(self, *_: object) -> frozenset[str]:
         return frozenset({"bob"})
 
+    def last_voided(self, *_: object) -> None: ...
+
+    def keep_contract(self, *_: object) -> None: ...
+
     def agreements(self, *_: object, **__: object) -> dict[str, timedelta]:
         return {"carol": timedelta(0)}
 

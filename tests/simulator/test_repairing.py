@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tallystick.compensation.kill_switch import ActingStopped, SwitchSetting
-from tallystick.compensation.plan import Plan, PlanRefused, PlanStale
+from tallystick.compensation.plan import OnePersonOnly, Plan, PlanRefused, PlanStale
 from tallystick.executor import draw_plan, execute_plan, publish_repairs
 from tallystick.executor.effects import action_log
 from tallystick.executor.effects.action_log import ActionResult, ItemOutcome
@@ -24,8 +24,9 @@ from tallystick.kafka_log.record import ACTION_HEADER, REVERSES_HEADER
 from tallystick.model.errors import TallystickError
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.model.open_item import WriteOff
+from tallystick.store.plans.approval_store import AGREED, ANSWERED_AT
 from tallystick.store.plans.claim_store import NOT_OUTSTANDING
-from tallystick.store.plans.plan_store import ActionState
+from tallystick.store.plans.plan_store import REOPENED, ActionState
 from tests.simulator.schedule.play import Do, Play, Schedule, steps_of
 from tests.simulator.standins import plan_functions, run_functions
 from tests.simulator.standins.executor import WorldProducer
@@ -74,13 +75,13 @@ class Books:
 
     def start(self, plan: Plan, **asked: Any) -> Execution:
         asked = {"approved_hash": plan.plan_hash, "approver": CAROL, "environment": ENVIRONMENT} | asked
+        asked = {"on_progress": lambda step, figures: self.steps.append((step, dict(figures)))} | asked
         self.steps.clear()
         return execute_plan.execute_plan(
             self.store,
             self.world.contract,
             self.world,  # type: ignore[arg-type]
             plan,
-            on_progress=lambda step, figures: self.steps.append((step, dict(figures))),
             **asked,
         )
 
@@ -310,19 +311,19 @@ def test_a_plan_whose_row_has_changed_since_is_refused_and_a_new_one_is_asked_fo
     assert said.endswith("have changed since; ask for a new plan")
 
 
+def throw(lost: Books, *, stopped: bool) -> None:
+    at = lost.world.clock.now
+    setting = SwitchSetting(contract=None, stopped=stopped, by="dan", because="why", at_utc=at)
+    plan_functions.set_switch(lost.store, setting)
+
+
 def test_while_acting_is_stopped_nothing_is_done_and_afterwards_it_is() -> None:
     lost = books(*LOST)
     plan = lost.plan()
-
-    def switch(stopped: bool) -> None:
-        at = lost.world.clock.now
-        setting = SwitchSetting(contract=None, stopped=stopped, by="dan", because="why", at_utc=at)
-        plan_functions.set_switch(lost.store, setting)
-
-    switch(True)
+    throw(lost, stopped=True)
     stopped_by(lost, lambda: lost.start(plan), ActingStopped)
     assert fates(lost.start(lost.plan(dry_run=True))) == [("would_publish", "")]
-    switch(False)
+    throw(lost, stopped=False)
     assert fates(lost.start(plan)) == [("published", "")]
 
 
@@ -333,9 +334,7 @@ def test_a_switch_that_is_thrown_between_two_transactions_leaves_the_rest(monkey
 
     def then_stopped(*given: Any, **named: Any) -> Any:
         places = together(*given, **named)
-        at = lost.world.clock.now
-        setting = SwitchSetting(contract=None, stopped=True, by="dan", because="why", at_utc=at)
-        plan_functions.set_switch(lost.store, setting)
+        throw(lost, stopped=True)
         return places
 
     monkeypatch.setattr(publish_repairs, "publish_together", then_stopped)
@@ -407,6 +406,131 @@ def test_what_was_cleared_once_the_broker_has_it_is_not_committed(monkeypatch: p
     assert fates(lost.start(plan)) == [("refused", NOT_OUTSTANDING)]
     assert [outcome for outcome, *_ in lost.events(plan.items[0].match_key)] == [Outcome.ABORTED]
     assert lost.detail("aborted")["attempt"] == 1
+
+
+def test_a_switch_that_is_thrown_once_the_broker_has_it_keeps_it_from_being_committed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lost = books(*LOST)
+    plan, flush = lost.plan(), WorldProducer.flush
+
+    def then_stopped(producer: WorldProducer) -> int:
+        throw(lost, stopped=True)
+        return flush(producer)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(WorldProducer, "flush", then_stopped)
+        stopped_by(lost, lambda: lost.start(plan), ActingStopped)
+    assert [outcome for outcome, *_ in lost.events(plan.items[0].match_key)] == [Outcome.ABORTED]
+    assert lost.state(plan) is ActionState.REFUSED
+    throw(lost, stopped=False)
+    assert fates(lost.start(plan)) == [("published", "")]
+
+
+def agreed(lost: Books, plan: Plan, by: str, event: str = AGREED, **told: str) -> None:
+    detail = {"plan_hash": plan.plan_hash, ANSWERED_AT: lost.world.clock.now.isoformat()} | told
+    lost.store.append_audit("books", plan.plan_id, by, event, detail)
+
+
+def ruled(lost: Books, **rules: Any) -> None:
+    """The contract's file has these rules of compensation from now on."""
+    contract = lost.world.contract
+    assert contract.compensation is not None
+    changed = contract.compensation.model_copy(update=rules)
+    lost.world.contracts = (contract.model_copy(update={"compensation": changed}),)
+
+
+@pytest.mark.parametrize(("valid_seconds", "fate"), [(50, "published"), (49, "refused")])
+def test_an_approval_that_grows_too_old_while_the_executor_sleeps_is_none(valid_seconds: int, fate: str) -> None:
+    lost = books(*LOST)
+    ruled(lost, four_eyes_above_minor={"EUR": 0}, approval_valid_seconds=valid_seconds)
+    plan = lost.plan()
+    agreed(lost, plan, "bob")
+
+    def sleep(step: str, _: Any) -> None:
+        if step == "begun":
+            lost.world.clock.go(50)
+
+    ((came_to, reason),) = fates(lost.start(plan, on_progress=sleep))
+    assert (came_to, reason.startswith("its approval is 50 s old and holds for 49 s")) == (fate, fate == "refused")
+    written = [outcome for outcome, *_ in lost.events(plan.items[0].match_key)]
+    assert written == [Outcome.ABORTED if fate == "refused" else Outcome.COMMITTED]
+
+
+def test_a_yes_from_before_a_reopening_does_not_count_for_what_comes_after_it() -> None:
+    lost = books(*LOST)
+    ruled(lost, four_eyes_above_minor={"EUR": 0})
+    plan = lost.plan()
+    agreed(lost, plan, "bob")
+    assert fates(lost.start(plan)) == [("published", "")]
+    assert fates(lost.start(plan)) == [("already_published", "")]
+    lost.world.clock.go(60)
+    action_id = plan.items[0].action_id
+    log = lost.world.broker.partitions[TopicPartition(topic=TOPIC, partition=1)]
+    log.truncate_to(log.end - 2)
+    row = lost.store.actions[action_id]
+    row.stored = replace(row.stored, state=ActionState.REFUSED, reopened=1)
+    agreed(lost, plan, "dan", REOPENED, action_id=str(action_id))
+    said = stopped_by(lost, lambda: lost.start(plan), OnePersonOnly)
+    assert "nobody agreed; dan reopened an action of this plan at " in said and "; ask again; " in said
+    assert lost.events(plan.items[0].match_key) == []
+    lost.world.clock.go(60)
+    agreed(lost, plan, "bob")
+    assert fates(lost.start(plan)) == [("published", "")]
+
+
+# What the contract says otherwise since a plan began.
+
+
+def test_a_reversal_that_was_approved_by_the_other_sign_never_goes_out_with_the_same_one() -> None:
+    doubled = books(*DOUBLED)
+    plan = doubled.plan()
+    killed_at(doubled, plan, "producer.begin")
+    ruled(doubled, reversal="header")
+    told = "its plan was approved under compensation.reversal negated, and the contract has header"
+    assert fates(doubled.start(plan)) == [("refused", told)]
+    assert len(doubled.events(plan.items[0].match_key)) == 2
+    assert fates(doubled.start(doubled.plan())) == [("published", "")]
+
+
+def test_a_reversal_that_stands_is_found_whatever_the_contract_says_by_now() -> None:
+    doubled = books(*DOUBLED)
+    plan = doubled.plan()
+    killed_at(doubled, plan, "producer.commit answered")
+    ruled(doubled, reversal="header")
+    assert fates(doubled.start(plan)) == [("already_published", "")]
+    assert len(doubled.events(plan.items[0].match_key)) == 3
+
+
+def test_what_was_to_be_posted_in_other_rows_is_refused_and_another_plan_posts_it() -> None:
+    lost, plan, _ = a_lost_one()
+    killed_at(lost, plan, "poster.commit")
+    assert lost.world.contract.compensation is not None
+    post = lost.world.contract.compensation.post
+    assert post is not None
+    ruled(lost, post=post.model_copy(update={"connection": "renamed"}))
+    kept, other = lost.world.contracts, {"columns": {**post.columns, "amount_minor": "currency"}}
+    ruled(lost, post=post.model_copy(update=other))
+    told = "the contract writes other columns, rows or actions_table by compensation.post than its plan's did"
+    assert fates(lost.start(plan)) == [("refused", told)]
+    lost.world.contracts = kept
+    assert fates(lost.start(lost.plan())) == [("published", "")]
+
+
+def test_a_plan_under_rules_that_no_cut_has_is_ended_once_they_are_taken_out_again() -> None:
+    lost = books()
+    allowed = lost.world.contract
+    none = allowed.model_copy(update={"compensation": None})
+    lost.world.contracts = (none,)
+    for step in steps_of(*LOST):
+        lost.play.do(step)
+    lost.world.contracts = (allowed,)
+    plan = lost.plan()
+    killed_at(lost, plan, "producer.begin")
+    lost.world.contracts = (none,)
+    reason = "books: the contract has no compensation, so nothing may be repaired"
+    assert fates(lost.start(plan)) == [("refused", reason)]
+    assert (lost.state(plan), lost.events(plan.items[0].match_key)) == (ActionState.REFUSED, [])
 
 
 # Processes that die.

@@ -27,6 +27,7 @@ from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.store.alerts.alert_store import firing_names, pending_alerts
 from tallystick.store.breaks.break_store import keys_whose_copies_differ, transactions_with_lonely_copies
+from tallystick.store.runs.contract_store import contract_of_fingerprint, keep_contract, newest_contract
 from tallystick.store.runs.cut_store import (
     CutAlreadyOpen,
     CutNotFound,
@@ -81,6 +82,17 @@ def test_a_cut_comes_back_as_it_was(store: Engine, books: Any) -> None:
     assert find_cut(store, "payouts", **window | {"window_end_utc": NOON + timedelta(days=1)}) is None
     assert read_cut(store, "payouts", 1) is None
     assert last_cut(store, "another") is None
+
+
+def test_a_contract_is_kept_by_its_fingerprint_whether_or_not_a_cut_is_made_under_it(
+    store: Engine, new_contract: Any
+) -> None:
+    contract = new_contract()
+    assert contract_of_fingerprint(store, contract.name, contract.fingerprint) is None
+    for _ in range(2):
+        keep_contract(store, contract)
+    assert contract_of_fingerprint(store, contract.name, contract.fingerprint) == contract
+    assert newest_contract(store, contract.name) is None
 
 
 def test_an_open_cut_is_the_lock_of_its_contract(store: Engine, books: Any, new_contract: Any) -> None:

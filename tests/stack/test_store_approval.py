@@ -8,6 +8,7 @@ from sqlalchemy import Engine
 
 from tallystick.compensation.signed_approval import SignedApproval
 from tallystick.host.terminal_user import this_terminal
+from tallystick.model.verdict import Verdict
 from tallystick.store.plans.approval_store import (
     AGREED,
     FAILED,
@@ -17,10 +18,16 @@ from tallystick.store.plans.approval_store import (
     agreements,
     keep_signed,
     last_approval_step,
+    last_voided,
     plan_asked_in,
 )
-from tallystick.store.plans.plan_store import ASKED, append_audit
+from tallystick.store.plans.claim_store import claim_actions
+from tallystick.store.plans.plan_store import ASKED, append_audit, record_done, save_plan
+from tallystick.store.plans.reopen_store import reopen_action
+from tests.stored_books import plan_of
 from tests.unit.compensation.plans import candidate, plan
+
+from .conftest import Books
 
 RUN = "manual__1"
 
@@ -76,6 +83,31 @@ def test_a_sheet_of_a_zone_that_the_store_does_not_know_keeps_no_plan_from_being
     for signer, made in (("bob", datetime.now(UTC)), ("grace", made_at)):
         signed = SignedApproval(signer=signer, made_at_utc=made, key_fingerprint="SHA256:a", document_sha256="b")
         keep_signed(store, signed_plan, signed, terminal=this_terminal())
-    agreed = agreements(store, signed_plan.plan_id)
+    agreed = agreements(store, signed_plan.plan_id, voided=last_voided(store, signed_plan))
     assert sorted(agreed) == ["bob", "grace"]
     assert abs(agreed["grace"] - an_hour) < timedelta(minutes=1)
+
+
+def test_a_yes_from_before_a_rejection_or_a_reopening_in_whichever_plan_is_none(store: Engine, books: Books) -> None:
+    a, b = books.missing("a"), books.missing("b")
+    books.commit(store, books.result(0))
+    items = tuple(books.item(one, n=1) for one in (a, b))
+    books.commit(store, books.result(1, verdict=Verdict.BROKEN, breaks=(a, b), items=items))
+    first, second, other = (plan_of(books.contract, 1, *found) for found in ((a,), (a, b), (b,)))
+    for one in (first, second, other):
+        save_plan(store, one, requested_by="ada")
+        keep(store, AGREED, one.plan_id, actor="bob")
+    claim_actions(store, first, first.items, executor="e", outcome={}, allow=lambda actions, spent: None)
+    record_done(store, first.items[0].action_id, outcome={})
+    assert [last_voided(store, one) for one in (first, second, other)] == [None, None, None]
+    reopen_action(store, "payouts", first.items[0].action_id, by="dan", reason="the log lost it")
+    for one, agreed in ((first, []), (second, []), (other, ["bob"])):
+        voided = last_voided(store, one)
+        assert (voided and (voided.by, voided.reopened)) == (None if agreed else ("dan", True))
+        assert list(agreements(store, one.plan_id, voided=voided)) == agreed
+    keep(store, AGREED, second.plan_id, actor="grace")
+    assert list(agreements(store, second.plan_id, voided=last_voided(store, second))) == ["grace"]
+    keep(store, REJECTED, second.plan_id, actor="carol")
+    voided = last_voided(store, second)
+    assert voided is not None and (voided.by, voided.reopened) == ("carol", False)
+    assert agreements(store, second.plan_id, voided=voided) == {}

@@ -59,7 +59,9 @@ class ApprovePlanOperator(ApprovalOperator):
             _keep(engine, contract.name, run_id, asked, actor="airflow", event="not_asked_again")
             raise AirflowFailException("an approval is asked once per run: start a new run for a new plan")
         warn_of_lost_tasks(self.log.warning)
-        self.body = word + describe_plan(read_plan_of(engine, asked), shown_key=Mask(contract).key)
+        self.body = word + describe_plan(
+            read_plan_of(engine, asked), shown_key=Mask(contract).key, allowed=contract.compensation
+        )
         _keep(engine, contract.name, run_id, asked, actor="airflow", event=SHOWN)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:

@@ -27,7 +27,7 @@ class PlanOperator(ContractOperator):
         with open_verdict_store(self.store_conn_id) as engine:
             with no_retry_for_a_refused_plan():
                 plan = draw_plan(engine, contract, read_connections(contract), cut_n=cut_n, dry_run=False)
-            self.log.info("%s", describe_plan(plan, shown_key=Mask(contract).key))
+            self.log.info("%s", describe_plan(plan, shown_key=Mask(contract).key, allowed=contract.compensation))
             if not plan.actions:
                 raise AirflowSkipException(f"cut {cut_n}: nothing is to be repaired")
             save_plan(engine, plan, requested_by=requested_by, scheduler_run_id=context["run_id"])

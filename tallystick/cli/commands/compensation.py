@@ -75,7 +75,7 @@ def show_plan(
     if as_json:
         print_json(plan_document(plan))
         return
-    typer.echo(describe_plan(plan, shown_key=Mask(contract).key))
+    typer.echo(describe_plan(plan, shown_key=Mask(contract).key, allowed=contract.compensation))
     if requester is not None and plan.actions:
         typer.echo(
             f"\nStored. To execute it: tallystick compensation execute {contract_file} {plan.plan_hash} --by NAME"
@@ -116,7 +116,7 @@ def print_sheet(contract_file: ContractFile, plan_hash: PlanHash) -> None:
 
     contract, engine = load_contract(contract_file), open_store(store_dsn())
     plan = _kept_plan(engine, contract, plan_hash)
-    rules = SheetRules(environment=_environment(), shown_key=Mask(contract).key)
+    rules = SheetRules(environment=_environment(), shown_key=Mask(contract).key, allowed=contract.compensation)
     typer.echo(approval_sheet(plan, rules, made_at_utc=store_now(engine)), nl=False)
 
 
@@ -139,8 +139,8 @@ def execute_kept_plan(
     four_eyes_above_minor (not set: any amount), if it ends a transaction, or if the contract names approvers: see
     `tallystick compensation sheet --help`. The audit trail also keeps the operating system's user and host.
 
-    If the contract no longer allows an action of a plan that has begun, the action is refused once it is proven that
-    it was not done.
+    If the contract no longer allows an action of a plan that has begun, or has another compensation.reversal or
+    compensation.post by now, the action is refused once it is proven that it was not done.
 
     Exit code 0: each break is cleared. 1: a break is not cleared. 3: this cannot be seen yet. 2: the plan is refused,
     or a server does not answer.
@@ -220,7 +220,7 @@ def _keep_signed(engine: "Engine", contract: Contract, plan: "Plan", sheets: Seq
     from tallystick.store.clock import store_now
     from tallystick.store.plans.approval_store import keep_signed
 
-    rules = SheetRules(environment=_environment(), shown_key=Mask(contract).key)
+    rules = SheetRules(environment=_environment(), shown_key=Mask(contract).key, allowed=contract.compensation)
 
     def sheet_of(made_at_utc: datetime) -> str:
         return approval_sheet(plan, rules, made_at_utc=made_at_utc)
@@ -297,10 +297,12 @@ def reopen(
 
 
 def _reopening_of(engine: "Engine", contract: Contract, action: str, *, by: str, reason: str) -> "Reopening":
-    """Describe what a second person signs. Raises ReopenRefused if no such action is done or waits."""
+    """Describe what a second person signs. Raises ReopenRefused if no such action is done or waits, so that nobody
+    signs in vain.
+    """
     from tallystick.compensation.signed_approval import Reopening
     from tallystick.store.plans.plan_store import open_actions
-    from tallystick.store.plans.reopen_store import ReopenRefused
+    from tallystick.store.plans.reopen_store import ReopenRefused, why_not_reopened
     from tallystick.text.plain import escape_untrusted
 
     stored = {str(action_id): one for action_id, one in open_actions(engine, contract.name).items()}.get(action)
@@ -308,6 +310,8 @@ def _reopening_of(engine: "Engine", contract: Contract, action: str, *, by: str,
         raise ReopenRefused(
             f"{contract.name}: {escape_untrusted(action)} is no action that is done or waits; expected the id of one"
         )
+    if reason_against := why_not_reopened(stored.state, stored.break_id):
+        raise ReopenRefused(f"{contract.name}: action {stored.action_id} {reason_against}")
     return Reopening(
         contract=contract.name,
         environment=_environment(),

@@ -95,7 +95,7 @@ def _end(work: ExecutionContext, admin: KafkaAdminClient, item: AbortItem) -> It
     standing = _prove(work, admin, item)
     if standing.state is not State.HANGS:
         return _outcome(item, standing, ActionResult.ALREADY_DONE)
-    if reason := work.stopped.get(item.action_id):
+    if reason := work.stopped.get(item.action_id) or work.why_too_old():
         return ItemOutcome(action_id=item.action_id, match_key=item.place, fate=ActionResult.REFUSED, reason=reason)
     work.audit("evidence", action_id=str(item.action_id), **read_evidence(admin, item))
     work.audit("ending", action_id=str(item.action_id), place=item.place)

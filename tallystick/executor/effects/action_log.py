@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeVar
 from uuid import UUID
@@ -14,6 +14,7 @@ from uuid import UUID
 from sqlalchemy import Engine
 
 from tallystick.compensation.abort_plan import AbortItem
+from tallystick.compensation.approval_rules import why_too_old
 from tallystick.compensation.caps import refuse_over_caps
 from tallystick.compensation.kill_switch import refuse_outside_hours, refuse_stopped
 from tallystick.compensation.plan import DailyUsage, Plan, PlanItem
@@ -106,7 +107,7 @@ class ExecutionContext:
     has begun which may not be done any more, and why. unclaimed: actions that it has not begun, so that it has nothing
     to refuse. taken_back: of a reversal, the other copies of its key that other actions take back. reopened: how often
     persons had reopened each action when it was claimed. approved_in: the scheduler's run in which a person agreed; ""
-    where this start is the approval.
+    where this start is the approval. asked, agreed_at: who asked for the plan; who agreed, and when.
     """
 
     engine: Engine
@@ -124,6 +125,8 @@ class ExecutionContext:
     taken_back: dict[UUID, frozenset[str]] = field(default_factory=dict)
     reopened: dict[UUID, int] = field(default_factory=dict)
     approved_in: str = ""
+    asked: set[str] = field(default_factory=set)
+    agreed_at: dict[str, datetime] = field(default_factory=dict)
 
     @property
     def transactional_id(self) -> str:
@@ -144,8 +147,22 @@ class ExecutionContext:
         refuse_stopped(self.contract, *read_switch(self.engine, self.contract.name))
         refuse_outside_hours(self.contract, now_utc=self.now())
 
+    def note_approval(self, asked: Collection[str], agreed: Mapping[str, timedelta]) -> None:
+        """Keep who asked and who agreed, how long ago, to ask again before each step whether that still holds."""
+        now = self.now()
+        self.asked.update(asked)
+        self.agreed_at.update({name: now - age for name, age in agreed.items()})
+
+    def why_too_old(self) -> str | None:
+        """Return why the approval does not hold any more; None: it does. Raises CompensationOff."""
+        now = self.now()
+        agreed = {name: now - at for name, at in self.agreed_at.items()}
+        return why_too_old(self.contract, self.plan, asked=self.asked, agreed=agreed, approved_in=self.approved_in)
+
     def why_not_now(self, items: Collection[PlanItem]) -> dict[UUID, str]:
-        """Ask the store which of these items may not be done any more, and why."""
+        """Ask the clock and the store which of these items may not be done any more, and why."""
+        if reason := self.why_too_old():
+            return {item.action_id: reason for item in items}
         outstanding = outstanding_among(self.engine, self.contract.name, {item.break_id for item in items})
         return {
             item.action_id: self.stopped.get(item.action_id, NOT_OUTSTANDING)

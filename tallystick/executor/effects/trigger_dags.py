@@ -113,6 +113,7 @@ def _was_asked_for(action: StoredAction | None) -> bool:
 
 def _why_not_started(work: ExecutionContext, item: PlanItem) -> str | None:
     """Return the reason why an action has no run. None: there is none, and the request is stored before it is made."""
+    work.refuse_for_now()
     if reason := work.why_not_now([item]).get(item.action_id):
         return reason
     if not note_starting(work.engine, item.action_id, executor=work.executor):

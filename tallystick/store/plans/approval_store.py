@@ -10,15 +10,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import DateTime, Engine, Row, Select, cast, func, or_, select
+from sqlalchemy import DateTime, Engine, Row, Select, Text, Uuid, cast, func, select
+from sqlalchemy.dialects.postgresql import ARRAY
 
-from tallystick.compensation.approval_rules import machine_of
+from tallystick.compensation.approval_rules import YesVoided, machine_of
 from tallystick.compensation.plan import Plan
 from tallystick.compensation.signed_approval import SignedApproval
 from tallystick.host.terminal_user import AT_TERMINAL, Terminal, at_terminal
-from tallystick.store.plans.plan_store import ASKED, append_audit
+from tallystick.store.plans.plan_store import ASKED, REOPENED, append_audit
 from tallystick.store.schema import audit as audit_table
-from tallystick.store.schema import compensation_plan
+from tallystick.store.schema import compensation_action, compensation_plan
 
 SHOWN = "shown"
 """The audit event of a plan that was put before a person."""
@@ -70,21 +71,43 @@ def requesters(engine: Engine, plan: Plan) -> frozenset[str]:
     return names - {machine_of(plan.contract)}
 
 
-def agreements(engine: Engine, plan_id: UUID, *, scheduler_run_id: str = "") -> dict[str, timedelta]:
-    """Return who has agreed to the plan since the last rejection, and how long ago, by the store's clock.
+def last_voided(engine: Engine, plan: Plan) -> YesVoided | None:
+    """Return the newest rejection of a plan, or reopening of an action that it has in common with whichever plan; None:
+    neither.
+    """
+    table = audit_table.c
+    reopened_ids = select(compensation_action.c.action_id).where(
+        compensation_action.c.action_id == func.any(cast([one.action_id for one in plan.actions], ARRAY(Uuid))),
+        compensation_action.c.reopened > 0,
+    )
+    no = (table.plan_id == plan.plan_id) & (table.event == REJECTED)
+    with engine.connect() as connection:
+        if reopened := list(map(str, connection.scalars(reopened_ids))):
+            ours = table.detail["action_id"].as_string() == func.any(cast(reopened, ARRAY(Text)))
+            no |= (table.contract == plan.contract) & (table.event == REOPENED) & ours
+        newest = select(audit_table).where(no).order_by(table.recorded_at.desc()).limit(1)
+        row = connection.execute(newest).one_or_none()
+    return None if row is None else YesVoided(by=row.actor, at_utc=row.recorded_at, reopened=row.event == REOPENED)
+
+
+def agreements(
+    engine: Engine, plan_id: UUID, *, voided: YesVoided | None, scheduler_run_id: str = ""
+) -> dict[str, timedelta]:
+    """Return who has agreed to the plan since it was voided last, and how long ago, by the store's clock.
 
     scheduler_run_id: only what was answered in this run; "": all that was answered and signed.
     A line is written once the scheduler has resumed its task, maybe long after the answer; so it says when that was.
     """
-    table, no = audit_table.c, audit_table.alias("no").c
+    table = audit_table.c
     answered_at = cast(table.detail[ANSWERED_AT].as_string(), DateTime(timezone=True))
     agreed_at = func.least(table.recorded_at, answered_at)
-    last_no = select(func.max(no.recorded_at)).where(no.plan_id == plan_id, no.event == REJECTED).scalar_subquery()
     statement = (
         select(table.actor, (func.clock_timestamp() - func.max(agreed_at)).label("age"))
-        .where(table.plan_id == plan_id, table.event == AGREED, or_(last_no.is_(None), agreed_at > last_no))
+        .where(table.plan_id == plan_id, table.event == AGREED)
         .group_by(table.actor)
     )
+    if voided:
+        statement = statement.where(agreed_at > voided.at_utc)
     if scheduler_run_id:
         statement = statement.where(table.detail["scheduler_run_id"].as_string() == scheduler_run_id)
     with engine.connect() as connection:

@@ -20,7 +20,7 @@ from tallystick.host.terminal_user import Terminal, at_terminal
 from tallystick.model.break_history import ExecutedRepair, KnownRepair
 from tallystick.model.errors import TallystickError
 from tallystick.model.findings import total_money
-from tallystick.store.runs.contract_store import newest_contract, read_contract
+from tallystick.store.runs.contract_store import contract_of_fingerprint, newest_contract, read_contract
 from tallystick.store.schema import audit as audit_table
 from tallystick.store.schema import compensation_action, compensation_plan
 
@@ -52,8 +52,7 @@ HOLDING = (ActionState.EXECUTING, ActionState.DONE, ActionState.WAITING)
 """States of an action whose effect stands, or may stand: no other plan or contract may bring it about as well."""
 PROGRESS_TOPIC_ID, PROGRESS_FROM, PROGRESS_END = "progress_topic_id", "progress_from", "progress_end"
 """Keys of an outcome: the progress topic; where it ended when the action was begun, so that no record of it stands
-before; how far the start had read that says that a person has to look.
-"""
+before; how far the start had read that says that a person has to look."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,9 +212,10 @@ def known_repairs(engine: Engine, action_ids: Collection[str]) -> tuple[KnownRep
 
 
 def _amounts_taking_back(engine: Engine, plan: Plan, item: PlanItem) -> tuple[int, ...]:
-    """By the contract when it was planned, and as it is now: whoever carries a begun plan out goes by the newest."""
+    """By the contract that its plan was begun under, and as it is now: an earlier release went by the newest."""
     newest = newest_contract(engine, plan.contract)
-    contracts = read_contract(engine, plan.contract, plan.cut_n), newest.contract if newest else None
+    begun_under = contract_of_fingerprint(engine, plan.contract, plan.contract_fingerprint)
+    contracts = begun_under or read_contract(engine, plan.contract, plan.cut_n), newest.contract if newest else None
     rules = [contract.compensation for contract in contracts if contract and contract.compensation]
     signs = {-1 if one.reversal == "negated" else 1 for one in rules} or {-1, 1}
     return tuple(sorted(sign * item.amount_minor for sign in signs))

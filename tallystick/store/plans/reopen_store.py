@@ -66,7 +66,7 @@ def reopen_action(
         if row is None:
             raise ReopenRefused(f"{contract_name}: no plan of it has begun action {action_id}; expected one that has")
         action = action_of(row)
-        if reason_against := _why_not(action.state, action.break_id) or _why_again(action.reopened, before):
+        if reason_against := why_not_reopened(action.state, action.break_id) or _why_again(action.reopened, before):
             raise ReopenRefused(f"{contract_name}: action {action_id} {reason_against}")
         assert action.break_id is not None
         if not outstanding_among(engine, contract_name, [action.break_id]):
@@ -97,8 +97,8 @@ def reopen_action(
         return done
 
 
-def _why_not(state: ActionState, break_id: UUID | None) -> str | None:
-    """What speaks against reopening, as the rest of a sentence; None: nothing."""
+def why_not_reopened(state: ActionState, break_id: UUID | None) -> str | None:
+    """Return why an action may not be reopened, as the rest of a sentence; None: it may."""
     if break_id is None:
         return "ends a hanging transaction; its marker cannot be taken back, and the next run says what hangs"
     if state is ActionState.EXECUTING:

@@ -1,9 +1,13 @@
-"""The contract a cut was made under, as it was written then: reports of old runs do not change with the file."""
+"""The contract that a cut was made under, or a plan begun, as it was written then.
+
+Reports of old runs do not change with the file.
+"""
 
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Engine, Select, select
+from sqlalchemy import Connection, Engine, Select, select
+from sqlalchemy.dialects.postgresql import insert as upsert
 
 from tallystick.contract.change import refuse_other_books
 from tallystick.contract.contract import Contract
@@ -56,6 +60,33 @@ def read_contract(engine: Engine, contract_name: str, n: int) -> Contract | None
     with engine.connect() as connection:
         body = connection.scalar(statement)
     return Contract.model_validate(body) if body is not None else None
+
+
+def contract_of_fingerprint(engine: Engine, contract_name: str, fingerprint: str) -> Contract | None:
+    """Return the contract of this fingerprint; None where no cut was made and no plan begun under it."""
+    c = contract_version.c
+    with engine.connect() as connection:
+        body = connection.scalar(select(c.body).where(c.contract == contract_name, c.fingerprint == fingerprint))
+    return Contract.model_validate(body) if body is not None else None
+
+
+def keep_contract(engine: Engine, contract: Contract) -> None:
+    """Keep a contract by its fingerprint, whether or not a cut is ever made under it."""
+    with engine.begin() as connection:
+        save_contract(connection, contract)
+
+
+def save_contract(connection: Connection, contract: Contract) -> None:
+    """Keep a contract in a transaction of the caller's."""
+    connection.execute(
+        upsert(contract_version).on_conflict_do_nothing(),
+        {
+            "contract": contract.name,
+            "fingerprint": contract.fingerprint,
+            "version": contract.version,
+            "body": contract.model_dump(mode="json"),
+        },
+    )
 
 
 def _cuts_with_their_contract(contract_name: str) -> Select[Any]:

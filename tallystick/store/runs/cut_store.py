@@ -7,7 +7,6 @@ from typing import Any
 
 from pydantic import TypeAdapter
 from sqlalchemy import Connection, Engine, Row, Select, func, insert, select, update
-from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import IntegrityError
 
 from tallystick.contract.contract import Contract
@@ -15,7 +14,8 @@ from tallystick.kafka_cluster.state import CursorPosition
 from tallystick.model.cut import Cut, LedgerSlice, TopicSlice
 from tallystick.model.errors import TallystickError
 from tallystick.model.offsets import TopicPartition
-from tallystick.store.schema import big_integer, contract_version, cut_slice
+from tallystick.store.runs.contract_store import save_contract
+from tallystick.store.schema import big_integer, cut_slice
 from tallystick.store.schema import cut as cut_table
 
 LEDGER = "ledger"
@@ -43,7 +43,7 @@ def save_cut(engine: Engine, contract: Contract, cut: Cut, *, scheduler_run_id: 
     Raises CutAlreadyOpen, CutOutOfOrder, and IntegrityError where a slice does not start at its predecessor's end.
     """
     with engine.begin() as connection:
-        _save_contract(connection, contract)
+        save_contract(connection, contract)
         try:
             connection.execute(insert(cut_table), _cut_row(contract, cut, scheduler_run_id))
         except IntegrityError as error:
@@ -191,18 +191,6 @@ def _first_cut(engine: Engine, statement: Select[Any]) -> Cut | None:
     with engine.connect() as connection:
         row = connection.execute(statement).first()
         return cut_of_row(connection, row) if row else None
-
-
-def _save_contract(connection: Connection, contract: Contract) -> None:
-    connection.execute(
-        upsert(contract_version).on_conflict_do_nothing(),
-        {
-            "contract": contract.name,
-            "fingerprint": contract.fingerprint,
-            "version": contract.version,
-            "body": contract.model_dump(mode="json"),
-        },
-    )
 
 
 def _cut_row(contract: Contract, cut: Cut, scheduler_run_id: str) -> dict[str, Any]:

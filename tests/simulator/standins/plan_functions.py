@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from tallystick.alerting.policy import alerts_of_write_off
-from tallystick.compensation.approval_rules import machine_of
+from tallystick.compensation.approval_rules import YesVoided, machine_of
 from tallystick.compensation.effect_words import effect_hashes
 from tallystick.compensation.kill_switch import SwitchSetting
 from tallystick.compensation.plan import DailyUsage, Plan, PlanItem, PlanStale, RepairKind
@@ -46,12 +46,18 @@ from tallystick.store.plans.plan_store import (
     PROGRESS_FROM,
     PROGRESS_TOPIC_ID,
     PUBLISHING,
+    REOPENED,
     ActionState,
     AuditEntry,
     StoredAction,
 )
 from tests.simulator.standins.alert_functions import firing_alerts
-from tests.simulator.standins.run_functions import one_run_at_rest, outstanding_classes, read_contract
+from tests.simulator.standins.run_functions import (
+    contract_of_fingerprint,
+    one_run_at_rest,
+    outstanding_classes,
+    read_contract,
+)
 from tests.simulator.standins.store import ActionRow, Store
 
 
@@ -122,7 +128,8 @@ def known_repairs(engine: Store, action_ids: Collection[str]) -> tuple[KnownRepa
 
 def _amounts_taking_back(engine: Store, plan: Plan, item: PlanItem) -> tuple[int, ...]:
     rows = engine.of(plan.contract).cuts
-    contracts = (read_contract(engine, plan.contract, plan.cut_n), rows[-1].contract if rows else None)
+    begun_under = contract_of_fingerprint(engine, plan.contract, plan.contract_fingerprint)
+    contracts = (begun_under or read_contract(engine, plan.contract, plan.cut_n), rows[-1].contract if rows else None)
     rules = [contract.compensation for contract in contracts if contract and contract.compensation]
     signs = {-1 if one.reversal == "negated" else 1 for one in rules} or {-1, 1}
     return tuple(sorted(sign * item.amount_minor for sign in signs))
@@ -367,16 +374,29 @@ def requesters(engine: Store, plan: Plan) -> frozenset[str]:
     return frozenset(asked | first) - {machine_of(plan.contract)}
 
 
-def agreements(engine: Store, plan_id: UUID, *, scheduler_run_id: str = "") -> dict[str, timedelta]:
+def last_voided(engine: Store, plan: Plan) -> YesVoided | None:
+    ids = {str(action.action_id) for action in plan.actions}
+    found = [
+        line
+        for line in engine.audit
+        if (line.plan_id == plan.plan_id and line.event == REJECTED)
+        or (line.event == REOPENED and line.detail["action_id"] in ids)
+    ]
+    newest = max(found, key=lambda line: line.recorded_at, default=None)
+    return newest and YesVoided(by=newest.actor, at_utc=newest.recorded_at, reopened=newest.event == REOPENED)
+
+
+def agreements(
+    engine: Store, plan_id: UUID, *, voided: YesVoided | None, scheduler_run_id: str = ""
+) -> dict[str, timedelta]:
     lines = [line for line in engine.audit if line.plan_id == plan_id]
-    last_no = max((line.recorded_at for line in lines if line.event == REJECTED), default=None)
     ages: dict[str, timedelta] = {}
     for line in lines:
         in_run = not scheduler_run_id or line.detail.get("scheduler_run_id") == scheduler_run_id
         if line.event != AGREED or not in_run:
             continue
         at = min(line.recorded_at, datetime.fromisoformat(line.detail.get(ANSWERED_AT, line.recorded_at.isoformat())))
-        if last_no is None or at > last_no:
+        if voided is None or at > voided.at_utc:
             ages[line.actor] = engine.clock.now - at
     return ages
 

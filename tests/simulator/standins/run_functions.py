@@ -47,6 +47,17 @@ def read_contract(engine: Store, contract_name: str, n: int) -> Contract | None:
     return row.contract if row else None
 
 
+def contract_of_fingerprint(engine: Store, contract_name: str, fingerprint: str) -> Contract | None:
+    of_cuts = (row.contract for row in engine.of(contract_name).cuts if row.contract.fingerprint == fingerprint)
+    return engine.contracts.get((contract_name, fingerprint)) or next(of_cuts, None)
+
+
+def keep_contract(engine: Store, contract: Contract) -> None:
+    if contract_of_fingerprint(engine, contract.name, contract.fingerprint) is None:
+        with engine.writing("keep_contract"):
+            engine.contracts[contract.name, contract.fingerprint] = contract
+
+
 def save_cut(engine: Store, contract: Contract, cut: Cut, *, scheduler_run_id: str) -> None:
     with engine.writing("save_cut"):
         rows = engine.of(contract.name).cuts

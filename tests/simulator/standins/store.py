@@ -148,6 +148,8 @@ class Store:
     alerts_of_runs: set[tuple[str, int, str, str]] = field(default_factory=set)
     plans: dict[UUID, tuple[Plan, str]] = field(default_factory=dict)
     """By id: the plan, and who asked for it."""
+    contracts: dict[tuple[str, str], Contract] = field(default_factory=dict)
+    """By name and fingerprint: those that a plan was begun under, and no cut was made."""
     actions: dict[UUID, ActionRow] = field(default_factory=dict)
     audit: list[AuditEntry] = field(default_factory=list)
     switches: list[SwitchSetting] = field(default_factory=list)

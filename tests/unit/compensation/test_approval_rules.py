@@ -7,13 +7,14 @@ import pytest
 
 from tallystick.compensation.approval_rules import (
     NotAnApprover,
+    YesVoided,
     may_approve,
     refuse_one_reopener,
     refuse_too_few_people,
     why_too_old,
 )
 from tallystick.compensation.plan import OnePersonOnly
-from tests.unit.compensation.plans import candidate, contract, plan
+from tests.unit.compensation.plans import NOON, candidate, contract, plan
 
 
 @pytest.mark.parametrize(
@@ -121,3 +122,23 @@ def test_where_a_second_person_is_needed_an_old_yes_of_theirs_is_none() -> None:
 def test_in_a_run_that_asked_somebody_must_have_agreed_and_elsewhere_the_call_is_the_approval() -> None:
     assert str(too_old()).startswith("nobody is on record to have agreed to this plan in run run")
     assert too_old(approved_in="") is None
+
+
+REJECTED = YesVoided(by="carol", at_utc=NOON, reopened=False)
+
+
+def test_a_yes_that_was_voided_is_told_as_that_and_by_whom() -> None:
+    told = "carol rejected this plan at 2026-03-01 12:00:00 UTC, which voids every yes of before"
+    planned = plan(candidate("a"))
+    needed: dict[str, Any] = {"asked": ["ada"], "agreed": [], "voided": REJECTED}
+    with pytest.raises(OnePersonOnly, match=f"ada asked for it, nobody agreed; {told}; ask again; expected"):
+        refuse_too_few_people(contract(four_eyes_above_minor={"EUR": 1}), planned, **needed)
+    with pytest.raises(NotAnApprover, match=f"nobody agreed; {told}; ask again; expected one of"):
+        refuse_too_few_people(contract(approvers=["bob"]), planned, **needed)
+    refuse_too_few_people(contract(four_eyes_above_minor={"EUR": 1000}), planned, **needed)
+    in_run: dict[str, Any] = {"asked": ["ada"], "agreed": {}, "approved_in": "R1"}
+    reason = why_too_old(contract(), planned, voided=REJECTED, **in_run)
+    assert reason == f"{told}, and nobody has agreed since in run R1; start a new run, which asks again"
+    assert str(why_too_old(contract(), planned, **in_run)).startswith("nobody is on record to have agreed")
+    reopened = YesVoided(by="da\x1bn", at_utc=NOON, reopened=True).sentence
+    assert "reopened an action of this plan" in reopened and "\x1b" not in reopened

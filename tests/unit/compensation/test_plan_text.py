@@ -5,7 +5,7 @@ from dataclasses import replace
 from tallystick.compensation import plan_text
 from tallystick.kafka_cluster.state import ClusterState
 from tests.unit.compensation.abort_plans import planned
-from tests.unit.compensation.plans import candidate, describe_plan, plan
+from tests.unit.compensation.plans import DOUBLED, TAKES_BACK, candidate, contract, describe_plan, plan
 
 
 def test_the_approver_reads_what_will_be_done_what_not_and_why() -> None:
@@ -58,3 +58,21 @@ def test_a_key_that_nobody_may_see_is_not_shown_and_a_place_without_a_break_is()
 def test_a_key_is_shown_without_what_a_template_or_markdown_would_act_on() -> None:
     body = describe_plan(plan(candidate("{{ conf }}|`<b>")))
     assert "| ?? conf ?????b? |" in body
+
+
+def test_the_approver_reads_how_a_copy_is_taken_back_and_only_where_one_is() -> None:
+    doubled = plan(candidate("b", break_class=DOUBLED, at="topic:billing.payouts:1:17"), **TAKES_BACK)
+    by_sign, by_header = (contract(**TAKES_BACK | {"reversal": how}).compensation for how in ("negated", "header"))
+    assert (
+        "\n\n`compensation.reversal` is negated: what takes another one back has the amount with the other sign.\n\n|"
+        in describe_plan(doubled, allowed=by_sign)
+    )
+    assert "is header: what takes another one back is that event, byte by byte, with the same amount" in describe_plan(
+        doubled, allowed=by_header
+    )
+    for silent in (
+        describe_plan(plan(candidate("a"), **TAKES_BACK), allowed=by_sign),
+        describe_plan(doubled, allowed=contract().compensation),
+        describe_plan(doubled),
+    ):
+        assert "reversal" not in silent

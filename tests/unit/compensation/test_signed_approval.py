@@ -1,6 +1,7 @@
 """Whose signature counts, and over what."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -23,7 +24,7 @@ from tallystick.compensation.signed_approval import (
     read_signers,
     reopening_sheet,
 )
-from tests.unit.compensation.plans import candidate, describe_plan, plan
+from tests.unit.compensation.plans import DOUBLED, TAKES_BACK, candidate, contract, describe_plan, plan
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 RULES = SheetRules(environment="production", shown_key=str)
@@ -77,6 +78,15 @@ def test_a_sheet_keeps_its_form_from_one_version_to_the_next() -> None:
         "plan": describe_plan(PLAN).splitlines(),
     }
     assert sheet() == json.dumps(document, indent=1) + "\n"
+
+
+def test_a_sheet_says_how_a_copy_is_taken_back_so_that_the_signature_holds_for_no_other_way() -> None:
+    doubled = plan(candidate("b", break_class=DOUBLED, at="topic:billing.payouts:1:17"), **TAKES_BACK)
+    sheets = {
+        approval_sheet(doubled, replace(RULES, allowed=contract(**given).compensation), made_at_utc=NOW)
+        for given in (TAKES_BACK, TAKES_BACK | {"reversal": "header"})
+    }
+    assert len(sheets) == 2
 
 
 def test_the_sheet_of_a_reopening_says_all_that_the_store_says_of_the_action() -> None:

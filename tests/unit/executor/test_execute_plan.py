@@ -1,6 +1,8 @@
 """Whether a plan may be carried out: who agreed, what the contract allows by now, and what of a begun plan is stopped.
 
 tests/simulator/test_repairing.py carries plans out; here nothing is done but what the test says.
+
+One file, since each test asks one store the same question: may this start go on?
 """
 
 from collections.abc import Sequence
@@ -12,6 +14,7 @@ from uuid import UUID
 
 import pytest
 
+from tallystick.compensation.approval_rules import YesVoided
 from tallystick.compensation.kill_switch import ActingStopped, SwitchSetting
 from tallystick.compensation.plan import (
     ApprovalTooOld,
@@ -48,6 +51,10 @@ class Store:
         self.plans: dict[UUID, Plan] = {TWO.plan_id: TWO, DRY.plan_id: DRY}
         self.asked: frozenset[str] = frozenset({"alice"})
         self.agreed: dict[str, dict[str, timedelta]] = {}
+        self.voided: YesVoided | None = None
+        self.kept: list[Contract] = []
+        self.allowed: list[Contract] = []
+        self.otherwise: dict[UUID, str] = {}
         self.begun: dict[UUID, StoredAction] = {}
         self.not_any_more: dict[UUID, str] = {}
         self.spent = DailyUsage()
@@ -64,7 +71,10 @@ class Store:
             "open_actions",
             "read_plan",
             "requesters",
+            "last_voided",
             "agreements",
+            "keep_contract",
+            "why_done_otherwise",
             "spent_today",
             "draw_plan",
             "why_not_any_more",
@@ -102,8 +112,23 @@ class Store:
         assert (engine, plan.contract) == ("engine", "payouts")
         return self.asked
 
-    def agreements(self, engine: str, plan_id: UUID, *, scheduler_run_id: str = "") -> dict[str, timedelta]:
-        assert (engine, plan_id in self.plans) == ("engine", True)
+    def last_voided(self, engine: str, plan: Plan) -> YesVoided | None:
+        assert (engine, plan.contract) == ("engine", "payouts")
+        return self.voided
+
+    def keep_contract(self, engine: str, contract: Contract) -> None:
+        assert engine == "engine"
+        self.kept.append(contract)
+
+    def why_done_otherwise(self, engine: str, contract: Contract, plan: Plan) -> dict[UUID, str]:
+        assert (engine, plan.contract) == ("engine", "payouts")
+        self.allowed.append(contract)
+        return dict(self.otherwise)
+
+    def agreements(
+        self, engine: str, plan_id: UUID, *, voided: YesVoided | None, scheduler_run_id: str = ""
+    ) -> dict[str, timedelta]:
+        assert (engine, plan_id in self.plans, voided) == ("engine", True, self.voided)
         of_all = {name: age for agreed in self.agreed.values() for name, age in agreed.items()}
         return self.agreed.get(scheduler_run_id, {}) if scheduler_run_id else of_all
 
@@ -251,7 +276,59 @@ def test_an_approval_that_is_too_old_begins_nothing_and_stops_what_is_not_done(s
     assert fates(done)[1][1].startswith("its approval is 90000 s old")
 
 
+def test_who_voided_the_yes_of_before_is_told_and_what_was_said_since_counts(store: Store) -> None:
+    store.voided = YesVoided(by="dan", at_utc=NOON, reopened=True)
+    act = "dan reopened an action of this plan at 2026-03-01 12:00:00 UTC, which voids every yes of before"
+    with pytest.raises(OnePersonOnly, match=f"nobody agreed; {act}; ask again; expected the approval of somebody else"):
+        start(**FOUR_EYES)
+    with pytest.raises(ApprovalTooOld, match=f"^payouts: {act}, and nobody has agreed since in run {RUN}; start a new"):
+        start(approved_in=RUN)
+    store.agreed = {RUN: {"bob": HOUR}}
+    assert fates(start(approved_in=RUN, **FOUR_EYES)) == ALL_PUBLISHED
+
+
+def test_a_start_asks_again_how_old_the_approval_is(store: Store) -> None:
+    store.agreed = {RUN: {"bob": HOUR}}
+    start(approved_in=RUN, approval_valid_seconds=3600)
+    (work,) = store.work
+    assert work.why_too_old() is None
+    later = replace(work, now=lambda: NOON + timedelta(seconds=1))
+    assert str(later.why_too_old()).startswith("its approval is 3601 s old and holds for 3600 s")
+
+
 # What the contract allows by now.
+
+
+def test_the_contract_under_which_a_plan_begins_is_kept_once_it_may_begin(store: Store) -> None:
+    start(DRY)
+    store.now = replace(TWO, items=(ONE,))
+    with pytest.raises(PlanStale):
+        start()
+    assert store.kept == []
+    store.now = TWO
+    start()
+    assert store.kept == [contract(**ONE_PERSON)]
+    store.begun = held(ONE)
+    start(max_items=1)
+    assert len(store.kept) == 1
+
+
+def test_of_a_begun_plan_what_would_be_done_otherwise_by_now_is_stopped_but_not_what_is_done(store: Store) -> None:
+    store.by_then, store.begun = contract(**ONE_PERSON), held(ONE, state=ActionState.DONE)
+    store.otherwise = {ONE.action_id: "by another sign", OTHER.action_id: "by another sign"}
+    assert fates(start(max_items=9)) == [("published", ""), ("refused", "by another sign")]
+    assert store.allowed == [contract(**ONE_PERSON | {"max_items": 9})]
+
+
+def test_a_begun_plan_whose_rules_nobody_knows_any_more_says_what_to_put_back(store: Store) -> None:
+    none = contract().model_copy(update={"compensation": None})
+    store.begun = held(ONE)
+    put_back = "no compensation any more, and the one by which plan .* was begun is not stored; .* put it back"
+    with pytest.raises(CompensationOff, match=put_back):
+        start(rules=none)
+    store.by_then = contract(**ONE_PERSON)
+    reason = "payouts: the contract has no compensation, so nothing may be repaired"
+    assert fates(start(rules=none)) == [("refused", reason)] * 2
 
 
 def test_a_plan_over_the_caps_of_the_contract_as_it_is_now_does_not_begin(store: Store) -> None:

@@ -14,6 +14,8 @@ import pytest
 
 from tallystick.compensation.plan import CurrentRow, RepairKind
 from tallystick.compensation.republished_event import CurrentEvent, CurrentEvents, event_value, why_not_reversible
+from tallystick.contract.compensation import CompensationRules, DagTrigger, LedgerPost
+from tallystick.contract.contract import Contract
 from tallystick.executor import prove_repairs
 from tallystick.executor.effects.action_log import ItemOutcome
 from tallystick.executor.progress_proof import ProgressProof
@@ -23,6 +25,7 @@ from tallystick.executor.prove_repairs import (
     fate_of_action,
     outcome_if_stopped,
     prove_actions,
+    why_done_otherwise,
     why_unproven,
 )
 from tallystick.kafka_log.committed_records import SettledTopics
@@ -299,6 +302,17 @@ def test_where_the_log_has_all_that_came_since_a_person_has_to_look() -> None:
     assert published({"payouts": {"0": 9}}, held=frozenset({"payouts"})) == DONE
 
 
+def test_an_event_of_the_action_that_says_something_else_is_named_and_not_said_to_be_gone() -> None:
+    other = replace(EVENT, action_id=str(ITEM.action_id), message_key=b"pay-1", value=b"{}")
+    progress = ProgressProof(published=PUBLISHED, behind={ITEM.action_id: {"payouts": {"0": 9}}}, seen=SEEN)
+    settled = SettledTopics(partitions=(PART,), held=frozenset())
+    outcome = fate_of_action(ITEM, publish_proof(other, progress=progress, settled=settled))
+    assert outcome is not None and outcome.waits
+    assert "payouts[0] at 9 has the action's header and does not say what the plan says" in outcome.reason
+    taken = replace(progress, behind={ITEM.action_id: {"payouts": {"0": 8}}})
+    assert fate_of_action(ITEM, publish_proof(other, progress=taken, settled=settled)) == DONE
+
+
 def test_where_nobody_knows_how_far_the_log_reached_it_was_published() -> None:
     assert published(None) == published({"others": {"0": 9}}) == DONE
 
@@ -437,11 +451,53 @@ def test_an_event_is_taken_back_by_the_other_sign_only_where_the_contract_says_s
     assert proof.negated is negated
 
 
-# Which contract says where to look.
+# Which contract says where to look, and how an action is done.
+
+POST = {"connection": "poster", "actions_table": "t.actions", "columns": {"id": "id"}, "rows": {"payout": [{}]}}
+TRIGGER = {"connection": "airflow", "dags": {"phantom_in_topic": "by_hand"}}
+UNDER = "the plan's"
 
 
-def rules(**named: Any) -> Any:
-    return SimpleNamespace(**({"post": None, "trigger": None} | named))
+def rules(**named: Any) -> CompensationRules:
+    wanted = {"abort_hanging_transactions": True, "max_amount_minor": {"EUR": 1}} | named
+    known = wanted | {"post": LedgerPost.model_validate(named["post"])} if named.get("post") else wanted
+    known = known | {"trigger": DagTrigger.model_validate(named["trigger"])} if named.get("trigger") else known
+    return CompensationRules.model_construct(**cast(Any, known))
+
+
+def under(compensation: CompensationRules | None) -> Contract:
+    return contract_of().model_copy(update={"compensation": compensation})
+
+
+class Contracts:
+    """Those that the store has: the plan's own, and the one of its cut."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.of_plan: Contract | None = None
+        self.of_cut: Contract | None = None
+        monkeypatch.setattr(prove_repairs, "contract_of_fingerprint", self.contract_of_fingerprint)
+        monkeypatch.setattr(prove_repairs, "read_contract", self.read_contract)
+
+    def contract_of_fingerprint(self, engine: str, name: str, fingerprint: str) -> Contract | None:
+        assert (engine, name, fingerprint) == ("engine", contract_of().name, UNDER)
+        return self.of_plan
+
+    def read_contract(self, engine: str, name: str, n: int) -> Contract | None:
+        assert (engine, name, n) == ("engine", contract_of().name, PLANNED_AT)
+        return self.of_cut
+
+
+@pytest.fixture
+def contracts(monkeypatch: pytest.MonkeyPatch) -> Contracts:
+    return Contracts(monkeypatch)
+
+
+ENGINE: Any = "engine"
+
+
+def begun_plan(*kinds: RepairKind, fingerprint: str = UNDER) -> Any:
+    items = tuple(replace(ITEM, kind=kind, action_id=UUID(int=n)) for n, kind in enumerate(kinds, start=1))
+    return SimpleNamespace(items=items, cut_n=PLANNED_AT, contract_fingerprint=fingerprint)
 
 
 @pytest.mark.parametrize(
@@ -449,34 +505,74 @@ def rules(**named: Any) -> Any:
     [
         (RepairKind.REPUBLISH, {}, True),
         (RepairKind.POST, {}, False),
-        (RepairKind.POST, {"post": "there"}, True),
-        (RepairKind.COUNTERPOST, {"trigger": "there"}, False),
+        (RepairKind.POST, {"post": POST}, True),
+        (RepairKind.COUNTERPOST, {"trigger": TRIGGER}, False),
         (RepairKind.TRIGGER, {}, False),
-        (RepairKind.TRIGGER, {"trigger": "there"}, True),
-        (RepairKind.TRIGGER, {"post": "there"}, False),
+        (RepairKind.TRIGGER, {"trigger": TRIGGER}, True),
+        (RepairKind.TRIGGER, {"post": POST}, False),
     ],
 )
-def test_where_the_contract_no_longer_says_how_the_plans_cut_does(
-    monkeypatch: pytest.MonkeyPatch, kind: RepairKind, now: dict[str, Any], by_now: bool
+def test_where_the_contract_no_longer_says_how_the_plans_own_does_or_its_cuts(
+    contracts: Contracts, kind: RepairKind, now: dict[str, Any], by_now: bool
 ) -> None:
-    asked: list[tuple[Any, ...]] = []
-    then = contract_of().model_copy(update={"compensation": rules(post="then")})
-    monkeypatch.setattr(prove_repairs, "read_contract", lambda *named: asked.append(named) or then)
-    plan: Any = SimpleNamespace(items=(replace(ITEM, kind=kind),), cut_n=PLANNED_AT)
-    contract = contract_of().model_copy(update={"compensation": rules(**now)})
-    engine: Any = "engine"
-    found = contract_to_look_by(engine, contract, plan)
-    assert (found is contract, asked) == (by_now, [] if by_now else [("engine", contract.name, PLANNED_AT)])
-    assert by_now or found.compensation is then.compensation
+    then, contract = rules(max_items=7), under(rules(**now))
+    contracts.of_cut = under(then)
+    for contracts.of_plan in (None, under(then)):
+        found = contract_to_look_by(ENGINE, contract, begun_plan(kind)).compensation
+        assert found == (contract.compensation if by_now else then)
+        contracts.of_cut = under(rules(max_items=8)) if contracts.of_plan else contracts.of_cut
 
 
-def test_a_contract_without_any_rules_is_read_as_the_plans_cut_had_it_if_that_is_there(
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_contract_without_any_rules_is_read_as_the_plan_or_its_cut_had_it_if_that_is_there(
+    contracts: Contracts,
 ) -> None:
-    plan: Any = SimpleNamespace(items=(ITEM,), cut_n=PLANNED_AT)
-    contract, engine = contract_of(), cast(Any, "engine")
-    monkeypatch.setattr(prove_repairs, "read_contract", lambda *_: None)
-    assert contract_to_look_by(engine, contract, plan) is contract
-    then = contract.model_copy(update={"compensation": rules()})
-    monkeypatch.setattr(prove_repairs, "read_contract", lambda *_: then)
-    assert contract_to_look_by(engine, contract, plan).compensation is then.compensation
+    contract, plan = contract_of(), begun_plan(RepairKind.REPUBLISH)
+    assert contract_to_look_by(ENGINE, contract, plan).compensation is None
+    contracts.of_cut = under(rules(max_items=7))
+    assert contract_to_look_by(ENGINE, contract, plan).compensation == rules(max_items=7)
+    contracts.of_plan = under(rules(max_items=8))
+    assert contract_to_look_by(ENGINE, contract, plan).compensation == rules(max_items=8)
+
+
+def test_what_a_begun_plan_has_done_is_looked_for_by_the_reversal_that_it_was_approved_under(
+    contracts: Contracts,
+) -> None:
+    now = under(rules(reversal="header", max_items=9))
+    plan = begun_plan(RepairKind.REVERSE)
+    assert contract_to_look_by(ENGINE, now, plan) == now
+    contracts.of_plan = under(rules(reversal="negated", max_items=8))
+    assert contract_to_look_by(ENGINE, now, plan) == under(rules(reversal="negated", max_items=9))
+    assert contract_to_look_by(ENGINE, now, begun_plan(RepairKind.REVERSE, fingerprint=now.fingerprint)) is now
+
+
+OTHERWISE = [
+    ({"reversal": "negated"}, {"reversal": "header"}, ["reverse", "counterpost"]),
+    ({"post": POST}, {"post": POST | {"columns": {"id": "event_id"}}}, ["post", "counterpost"]),
+    ({"post": POST}, {"post": POST | {"rows": {"payout": [{"side": "credit"}]}}}, ["post", "counterpost"]),
+    ({"post": POST}, {"post": POST | {"actions_table": "t.others"}}, ["post", "counterpost"]),
+    ({"post": POST}, {}, ["post", "counterpost"]),
+    ({"post": POST}, {"post": POST | {"connection": "renamed"}, "max_items": 2}, []),
+    ({}, {"trigger": TRIGGER}, []),
+]
+
+
+@pytest.mark.parametrize(("then", "now", "stopped"), OTHERWISE)
+def test_what_would_be_done_in_another_way_than_was_approved_is_told(
+    contracts: Contracts, then: dict[str, Any], now: dict[str, Any], stopped: list[str]
+) -> None:
+    contracts.of_plan, contract, plan = under(rules(**then)), under(rules(**now)), begun_plan(*RepairKind)
+    reasons = why_done_otherwise(ENGINE, contract, plan)
+    assert [str(item.kind) for item in plan.items if item.action_id in reasons] == stopped
+    assert why_done_otherwise(ENGINE, contract, begun_plan(*RepairKind, fingerprint=contract.fingerprint)) == {}
+
+
+def test_where_the_plans_own_contract_is_not_stored_nobody_knows_how_it_was_to_be_done(contracts: Contracts) -> None:
+    reasons = why_done_otherwise(ENGINE, under(rules()), begun_plan(*RepairKind))
+    assert [kind for kind in RepairKind if UUID(int=[*RepairKind].index(kind) + 1) in reasons] == [
+        RepairKind.REVERSE,
+        RepairKind.POST,
+        RepairKind.COUNTERPOST,
+    ]
+    assert set(reasons.values()) == {
+        "the contract has changed, and how its plan was to be done is not stored or not in it any more"
+    }

@@ -242,6 +242,7 @@ def test_events_and_their_progress_stand_in_one_transaction_and_each_place_is_au
         return places
 
     monkeypatch.setattr(ExecutionContext, "audit", lambda _, event, **told: audited.append((event, told)))
+    monkeypatch.setattr(ExecutionContext, "refuse_for_now", lambda _: None)
     monkeypatch.setattr(ExecutionContext, "why_not_now", lambda *_: {})
     monkeypatch.setattr(publish_repairs, "publish_together", together)
     monkeypatch.setattr(publish_repairs, "read_executor_key", lambda engine: {id(work.engine): key}[id(engine)])
@@ -266,6 +267,21 @@ def test_events_and_their_progress_stand_in_one_transaction_and_each_place_is_au
         ("ev-1", places[0], ActionResult.PUBLISHED),
         ("ev-2", places[1], ActionResult.PUBLISHED),
     ]
+
+
+def test_right_before_the_commit_the_switch_and_the_store_are_asked_once_more(
+    work: ExecutionContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(_: ExecutionContext) -> None:
+        raise PlanRefused("dan stopped all compensations")
+
+    monkeypatch.setattr(ExecutionContext, "refuse_for_now", lambda _: None)
+    monkeypatch.setattr(ExecutionContext, "why_not_now", lambda *_: {})
+    assert publish_repairs._why_not_commit(work, ITEMS) is None
+    monkeypatch.setattr(ExecutionContext, "why_not_now", lambda *_: {ITEM.action_id: "its approval is too old"})
+    assert publish_repairs._why_not_commit(work, ITEMS) == "its approval is too old"
+    monkeypatch.setattr(ExecutionContext, "refuse_for_now", stopped)
+    assert publish_repairs._why_not_commit(work, ITEMS) == "dan stopped all compensations"
 
 
 def test_a_cut_that_was_closed_before_the_plan_keeps_none_of_its_events_from_being_published(

@@ -87,19 +87,18 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Store:
 
 def work_of(steps: list[tuple[str, Any]] | None = None, **named: Any) -> ExecutionContext:
     told = [] if steps is None else steps
-    work = ExecutionContext(
-        engine="engine",  # type: ignore[arg-type]
-        contract=SimpleNamespace(name="books"),  # type: ignore[arg-type]
-        connections=None,  # type: ignore[arg-type]
-        plan=PLAN,
-        approver="carol",
-        environment="live",
-        on_progress=lambda step, figures: told.append((step, dict(figures))),
-        now=lambda: None,  # type: ignore[arg-type, return-value]
-        executor=WORK_ID,
-        **named,
-    )
-    return work
+    usual: dict[str, Any] = {
+        "engine": "engine",
+        "contract": contract(four_eyes_above_minor={"EUR": 1_000}).model_copy(update={"name": "books"}),
+        "connections": None,
+        "plan": PLAN,
+        "approver": "carol",
+        "environment": "live",
+        "on_progress": lambda step, figures: told.append((step, dict(figures))),
+        "now": lambda: NOON,
+        "executor": WORK_ID,
+    }
+    return ExecutionContext(**usual | named)
 
 
 def audited(event: str, **detail: Any) -> tuple[Any, ...]:
@@ -230,6 +229,16 @@ def test_what_may_not_be_done_any_more_says_why(store: Store) -> None:
     assert work_of().why_not_now([ITEM, OTHER]) == {OTHER.action_id: NOT_OUTSTANDING}
     stopped = work_of(stopped={ITEM.action_id: "the contract has changed"})
     assert stopped.why_not_now([ITEM]) == {ITEM.action_id: "the contract has changed"}
+
+
+def test_an_approval_that_has_grown_too_old_since_lets_nothing_more_be_done(store: Store) -> None:
+    rules = contract(four_eyes_above_minor={"EUR": 0}, approval_valid_seconds=60).model_copy(update={"name": "books"})
+    times = iter([NOON, NOON + timedelta(seconds=30), NOON + timedelta(seconds=31)])
+    work = work_of(contract=rules, now=lambda: next(times))
+    work.note_approval({"alice"}, {"bob": timedelta(seconds=30)})
+    assert work.why_not_now([ITEM]) == {}
+    (reason,) = work.why_not_now([ITEM]).values()
+    assert reason.startswith("its approval is 61 s old and holds for 60 s")
 
 
 def test_a_start_that_a_later_one_has_claimed_from_goes_no_further(store: Store) -> None:
