@@ -12,7 +12,7 @@ import pytest
 
 from tallystick.compensation.kill_switch import ActingStopped, SwitchSetting
 from tallystick.compensation.plan import OnePersonOnly, Plan, PlanRefused, PlanStale
-from tallystick.executor import draw_plan, execute_plan, publish_repairs
+from tallystick.executor import draw_plan, execute_plan, post_repairs, publish_repairs
 from tallystick.executor.effects import action_log
 from tallystick.executor.effects.action_log import ActionResult, ItemOutcome
 from tallystick.executor.effects.publish_events import ExecutorFenced
@@ -423,6 +423,24 @@ def test_a_switch_that_is_thrown_once_the_broker_has_it_keeps_it_from_being_comm
         stopped_by(lost, lambda: lost.start(plan), ActingStopped)
     assert [outcome for outcome, *_ in lost.events(plan.items[0].match_key)] == [Outcome.ABORTED]
     assert lost.state(plan) is ActionState.REFUSED
+    throw(lost, stopped=False)
+    assert fates(lost.start(plan)) == [("published", "")]
+
+
+def test_a_switch_that_is_thrown_while_a_post_waits_for_its_key_lets_no_row_be_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lost, plan, _ = a_lost_one()
+    post = post_repairs.post_once
+
+    def then_stopped(*given: Any, **named: Any) -> Any:
+        throw(lost, stopped=True)
+        return post(*given, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(post_repairs, "post_once", then_stopped)
+        stopped_by(lost, lambda: lost.start(plan), ActingStopped)
+    assert (lost.world.database.rows, lost.state(plan)) == ({}, ActionState.REFUSED)
     throw(lost, stopped=False)
     assert fates(lost.start(plan)) == [("published", "")]
 
