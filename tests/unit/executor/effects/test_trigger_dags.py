@@ -18,7 +18,7 @@ def test_a_run_is_asked_for_only_while_nobody_has_stopped_that(monkeypatch: pyte
     work: Any = SimpleNamespace(
         refuse_for_now=lambda: None, why_not_now=lambda _: reasons, engine="engine", executor="this start"
     )
-    assert trigger_dags._why_not_started(work, ITEM, None) is None
+    assert trigger_dags._why_not_started(work, ITEM) is None
     assert noted == [ITEM.action_id]
 
     def stopped() -> None:
@@ -26,5 +26,5 @@ def test_a_run_is_asked_for_only_while_nobody_has_stopped_that(monkeypatch: pyte
 
     work.refuse_for_now = stopped
     with pytest.raises(ActingStopped):
-        trigger_dags._why_not_started(work, ITEM, None)
+        trigger_dags._why_not_started(work, ITEM)
     assert noted == [ITEM.action_id]
