@@ -31,6 +31,7 @@ from tallystick.executor.prove_repairs import (
     is_done,
     outcome_if_stopped,
     prove_actions,
+    why_overtaken,
 )
 from tallystick.ledger.postgres_connection import read_database_identity
 from tallystick.store.plans.claim_store import held_among
@@ -73,6 +74,9 @@ def _post(work: ExecutionContext, item: PlanItem, proof: Proof, posted: Mapping[
         mine = item.action_id in work.begun | work.unclaimed
         plan_hash = None if mine else posted_for(dsn, work.contract, item)
         return fate if plan_hash is None else _posted_before(work, item, plan_hash)
+
+    if overtaken := why_overtaken(work, item, proof):
+        return refused(item, overtaken)
 
     def may_write() -> str | None:
         work.refuse_for_now()

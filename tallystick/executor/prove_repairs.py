@@ -229,6 +229,23 @@ def why_unproven(work: ExecutionContext, item: PlanItem, proof: Proof) -> ItemOu
     return refused(item, reason) if reason else None
 
 
+def why_overtaken(work: ExecutionContext, item: PlanItem, proof: Proof) -> str | None:
+    """Return why the proof of a post does not hold any more: what came since may amend or cancel it. None: it holds.
+
+    Of many posts each is written a while after all were proven. Raises BrokerUnreachable.
+    """
+    if judged_parts(work.engine, work.contract.name, planned_at=work.plan.cut_n) != proof.judged:
+        return "a run has judged since this was proven; start the plan again"
+    if item.kind is not RepairKind.POST:
+        return None
+    read_up_to = {part.topic_partition: part.lso for part in proof.settled.of(item.topic)}
+    now = settle_topics(work.connections.kafka, [item.topic], wait_seconds=0).of(item.topic)
+    since = [replace(part, log_start=max(part.log_start, read_up_to.get(part.topic_partition, 0))) for part in now]
+    if find_events(read_committed(work.connections.kafka, since), [item], proof.names).of(item):
+        return "an event of its key has come since this was proven; start the plan again"
+    return None
+
+
 def _post_fate(item: PlanItem, action: StoredAction | None, proof: Proof) -> ItemOutcome | None:
     """Return the result of an action that has not posted yet; the transaction that posts asks once more."""
     if is_done(action):

@@ -46,8 +46,8 @@ BROKEN: tuple[Broken, ...] = (
         (
             Edit(
                 "tallystick/executor/execute_plan.py",
-                "        work.stopped.update(undone | why_not_any_more(work.engine, contract, work.connections, plan, begun))\n",
-                "        work.stopped.update(undone)\n",
+                "undone | why_not_any_more(work.engine, contract, work.connections, plan, begun)",
+                "undone",
             ),
             Edit(
                 "tallystick/executor/effects/action_log.py",

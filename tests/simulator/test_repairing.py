@@ -832,6 +832,47 @@ def a_lost_one() -> tuple[Books, Plan, Money]:
     return lost, lost.plan(), money
 
 
+@pytest.mark.parametrize("cancelled", [True, False])
+def test_of_many_posts_one_whose_event_is_cancelled_meanwhile_is_not_written(
+    cancelled: bool,
+) -> None:
+    """All are proven at once, and written one after the other."""
+    lost = books("window", config=Config(posts="negated", producer_mode="plain", carrier_mode="at_most"))
+    moneys = []
+    for _ in range(2):
+        (money,) = lost.play.services.new_payment(0)
+        lost.play.services.publish("app", 0, money, partition=0)
+        moneys.append(money)
+    for _ in range(2):
+        lost.play.product.window()
+    plan = lost.plan()
+    other = Money("ev-9-payout", "pay-9", "payout", 1, "EUR")
+    last = next(one for one in moneys if one.match_key == plan.items[-1].match_key)
+    since = [replace(last, amount_minor=-last.amount_minor) if cancelled else other]
+
+    def meanwhile(step: str, _: object) -> None:
+        if step == "recorded" and since:
+            lost.play.services.publish("app", 0, since.pop(), partition=0)
+
+    first, second = fates(lost.start(plan, on_progress=meanwhile))
+    came = "an event of its key has come since this was proven; start the plan again"
+    assert (first, second) == (("published", ""), ("refused", came) if cancelled else ("published", ""))
+
+
+def test_what_a_run_judges_while_posts_are_written_is_proven_again_first() -> None:
+    lost, plan, money = a_lost_one()
+
+    def judge(step: str, _: object) -> None:
+        if step == "proved":
+            lost.play.services.publish("app", 0, replace(money, match_key="ev-9-payout"), partition=0)
+            lost.play.product.window()
+
+    assert fates(lost.start(plan, on_progress=judge)) == [
+        ("refused", "a run has judged since this was proven; start the plan again")
+    ]
+    assert fates(lost.start(plan)) == [("published", "")]
+
+
 @pytest.mark.parametrize("action_row_stands", [True, False])
 def test_a_post_that_was_reopened_since_its_rows_went_waits_until_its_action_row_goes(action_row_stands: bool) -> None:
     """It was called posted already, and so it was never posted again."""
