@@ -15,7 +15,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from tallystick.compensation.repair_effect import RepairEffect
 from tallystick.executor import execute_plan as compensation
-from tallystick.executor import verify_plan
+from tallystick.executor import prove_repairs, verify_plan
 from tallystick.executor.effects.action_log import ActionResult, ItemCheck, ItemOutcome
 from tallystick.executor.execute_plan import Execution
 from tallystick.executor.verify_plan import VerifyResult
@@ -45,6 +45,7 @@ def around(monkeypatch: pytest.MonkeyPatch) -> None:
     for acting in (act_operator, verify_operator):
         monkeypatch.setattr(acting, "approved_plan", lambda engine, contract_name, context: (PLAN, "Grace"))
         monkeypatch.setattr(acting, "read_acting_connections", lambda contract: None)
+    monkeypatch.setattr(prove_repairs, "contract_of_fingerprint", lambda *_: None)
 
 
 def contract_file(folder: Path, *shown: str) -> str:
