@@ -154,7 +154,7 @@ def with_rows_of_before(
     older = {
         copy.item_id
         for outcome in outcomes
-        if any(_is_of_before(seen, may_be_older) for seen in outcome.case.lookup_hits)
+        if any(_is_of_before(seen, outcome.case, may_be_older) for seen in outcome.case.lookup_hits)
         for copy in outcome.case.side(ItemSide.TOPIC)
     }
     return tuple(
@@ -166,11 +166,16 @@ def with_rows_of_before(
     )
 
 
-def _is_of_before(seen: LookupHit, may_be_older: Callable[[int], bool]) -> bool:
-    return seen.side is ItemSide.LEDGER and (
-        seen.place is RecordLocation.BEFORE_BASELINE
-        or (seen.place not in BEYOND_THE_CUT and may_be_older(seen.detail.get("transaction_id", -1)))
-    )
+def _is_of_before(seen: LookupHit, case: MatchGroup, may_be_older: Callable[[int], bool]) -> bool:
+    """Return whether a row may be older than the books. One that this run has read beside its event is taken for new: a
+    transaction that was open when the books began wrote both behind it.
+    """
+    if seen.side is not ItemSide.LEDGER or seen.place in BEYOND_THE_CUT:
+        return False
+    if seen.place is RecordLocation.BEFORE_BASELINE:
+        return True
+    is_read_now = any(copy.item_id == seen.item_id and copy.carried is None for copy in case.copies)
+    return not is_read_now and may_be_older(seen.detail.get("transaction_id", -1))
 
 
 def _repeated_events(outcome: MatchResult) -> Iterator[str]:

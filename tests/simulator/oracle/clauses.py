@@ -251,6 +251,7 @@ class Oracle:
         if len(contract.legs) < 2 or began is None:
             return
         lost = self.world.truth.gone_unread or any(one in LOST_UNREAD for _, one in self.doubted.get(name, ()))
+        lost = lost or self._rows_had_events_before_the_books()
         said = SEEN_IN_PART | ({Doubt.PARTNER_NOT_SETTLED} if lost else set())
         of_transaction: dict[str, list[EventFact]] = {}
         for one in self.world.truth.events:
@@ -442,7 +443,10 @@ class Oracle:
                 before = [one for one in facts.events if not _since(one, began)]
                 known = any(self.world.truth.stands_on_log(one, self.world.broker) for one in before)
                 known = known and any(row.visible_at <= began for row in facts.rows)
-                return len(facts.events) - len(before) + known < 2
+                since = len(facts.events) - len(before)
+                if self.world.config.slice_by == "topic" and since <= sum(_since(one, began) for one in facts.rows):
+                    return True  # each has an input of its own, and no index has those of before
+                return since + known < 2
             since = sum(_since(one, began) for one in facts.rows)
             before = sum(not _since(one, began) and one.by != "idle reversal" for one in facts.rows)
             needed = 2 if self.world.config.slice_by == "topic" else 1  # no index has inputs of before

@@ -281,3 +281,15 @@ def test_it_stays_so_in_the_cuts_that_wait_for_its_other_legs() -> None:
     assert of_before(waits) == (replace(waits, is_of_before=True),)
     (plain,) = group_by_transaction([], [legs_item("pay-1", "payment")])
     assert of_before(plain) == (plain,)
+
+
+@pytest.mark.parametrize(("earlier", "is_of_before"), [(False, False), (True, True)])
+def test_a_row_that_is_read_beside_its_event_is_new_whatever_its_position(earlier: bool, is_of_before: bool) -> None:
+    """Found by the simulated world: a transaction was open when the books began, and was torn."""
+    posted = row(1, carried=item_of(row(1))) if earlier else row(1)
+    hit = seen(ItemSide.LEDGER, RecordLocation.SLICE, 1, transaction_id=99)
+    outcome = MatchResult(
+        case=case_of(event(11), posted, lookup_hits=[hit]), matched=((event(11), posted),), residues=()
+    )
+    (found,) = of_before(legs_of(event(11)), outcomes=[outcome])
+    assert found.is_of_before is is_of_before
