@@ -143,7 +143,9 @@ def execute_plan(
 
 
 def _refuse_unapproved(work: ExecutionContext, approved_hash: str, *, allowed: Contract) -> None:
-    """Refuse a plan that is not approved. allowed: the contract as it is now. A begun plan skips what that forbids."""
+    """Refuse a plan that is not approved. allowed: the contract as it is now. A begun plan skips what that forbids;
+    one that has not begun must be what would be planned by it, so that no older rule counts for that.
+    """
     plan, contract = work.plan, work.contract
     require_same_books(work.engine, contract)  # also a plan that has begun: by another key its events are not found
     if approved_hash != plan.plan_hash:
@@ -179,15 +181,15 @@ def _refuse_unapproved(work: ExecutionContext, approved_hash: str, *, allowed: C
         return
     if too_old:
         raise ApprovalTooOld(f"{contract.name}: {too_old}")
-    refuse_over_caps(contract, plan, spent=spent_today(work.engine, contract.name))
-    now = draw_plan(work.engine, contract, work.connections, cut_n=plan.cut_n, dry_run=plan.dry_run)
+    refuse_over_caps(allowed, plan, spent=spent_today(work.engine, contract.name))
+    now = draw_plan(work.engine, allowed, work.connections, cut_n=plan.cut_n, dry_run=plan.dry_run)
     if now.plan_hash != plan.plan_hash:
         raise PlanStale(
             f"{contract.name}: approved was {plan.plan_hash}, today's plan is {now.plan_hash}: breaks, rows, caps "
             "or the newest run have changed since; ask for a new plan"
         )
     if not plan.dry_run:
-        keep_contract(work.engine, contract)  # whose rules say how, whatever the file says once the plan has begun
+        keep_contract(work.engine, allowed)  # whose rules say how, whatever the file says once the plan has begun
 
 
 def _why_forbidden(allowed: Contract, plan: Plan, *, has_begun: bool) -> str | None:

@@ -110,7 +110,7 @@ def _post(work: ExecutionContext, item: PlanItem, proof: Proof, posted: Mapping[
 def _row_of_before(work: ExecutionContext, item: PlanItem) -> str:
     return (
         f"it was reopened, {work.contract.actions_table} still has the row of action {item.action_id}, and the ledger "
-        "has none of its rows; delete the action's row there, and it is posted again"
+        "has none of its rows; delete the action's row there, then reopen it once more"
     )
 
 

@@ -238,12 +238,22 @@ def why_overtaken(work: ExecutionContext, item: PlanItem, proof: Proof) -> str |
         return "a run has judged since this was proven; start the plan again"
     if item.kind is not RepairKind.POST:
         return None
-    read_up_to = {part.topic_partition: part.lso for part in proof.settled.of(item.topic)}
-    now = settle_topics(work.connections.kafka, [item.topic], wait_seconds=0).of(item.topic)
-    since = [replace(part, log_start=max(part.log_start, read_up_to.get(part.topic_partition, 0))) for part in now]
-    if find_events(read_committed(work.connections.kafka, since), [item], proof.names).of(item):
+    then = {part.topic_partition: part for part in proof.settled.of(item.topic)}
+    settled = settle_topics(work.connections.kafka, [item.topic], wait_seconds=SETTLE_SECONDS)
+    if item.topic in settled.held:
+        return _held(item)
+    since = []
+    for part in settled.of(item.topic):
+        before = then.get(part.topic_partition)
+        if before and (part.topic_id, part.leader_epoch) != (before.topic_id, before.leader_epoch):
+            return f"{part.topic_partition} has another leader since this was proven; start the plan again"
+        if before and part.lso < before.lso:
+            return f"{part.topic_partition} was cut back since this was proven; start the plan again"
+        since.append(replace(part, log_start=max(part.log_start, before.lso if before else 0)))
+    came = find_events(read_committed(work.connections.kafka, since), [item], proof.names)
+    if came.of(item):
         return "an event of its key has come since this was proven; start the plan again"
-    return None
+    return came.why_hidden(item)
 
 
 def _post_fate(item: PlanItem, action: StoredAction | None, proof: Proof) -> ItemOutcome | None:

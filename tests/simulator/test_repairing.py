@@ -832,6 +832,45 @@ def a_lost_one() -> tuple[Books, Plan, Money]:
     return lost, lost.plan(), money
 
 
+@pytest.mark.parametrize(
+    ("befalls", "reason"),
+    [
+        ("held", "an open producer transaction"),
+        ("unreadable", "a record of its message key"),
+        ("cut back", "start the plan again"),
+    ],
+)
+def test_of_many_posts_none_is_written_beside_what_the_first_proof_refuses(befalls: str, reason: str) -> None:
+    lost = books("window", config=Config(posts="negated", producer_mode="plain", carrier_mode="at_most"))
+    moneys = []
+    for _ in range(2):
+        (money,) = lost.play.services.new_payment(0)
+        lost.play.services.publish("app", 0, money, partition=0)
+        moneys.append(money)
+    for _ in range(2):
+        lost.play.product.window()
+    plan = lost.plan()
+    last = next(one for one in moneys if one.match_key == plan.items[-1].match_key)
+    broker, place = lost.world.broker, TopicPartition(topic=TOPIC, partition=0)
+    once = [befalls]
+
+    def meanwhile(step: str, _: object) -> None:
+        if step != "recorded" or not once:
+            return
+        match once.pop():
+            case "held":
+                broker.write(broker.init("cancels", now_ms=0), place, [Record(b"k", b"{}", 0)], now_ms=0)
+            case "unreadable":
+                broker.write_plain(place, [Record(last.transaction_key.encode(), b"no JSON", 0)])
+            case "cut back":
+                log = broker.partitions[place]
+                log.truncate_to(log.batches[-1].first)
+
+    first, (fate, said) = fates(lost.start(plan, on_progress=meanwhile))
+    assert (first, fate) == (("published", ""), "refused")
+    assert reason in said
+
+
 @pytest.mark.parametrize("cancelled", [True, False])
 def test_of_many_posts_one_whose_event_is_cancelled_meanwhile_is_not_written(
     cancelled: bool,
@@ -873,6 +912,20 @@ def test_what_a_run_judges_while_posts_are_written_is_proven_again_first() -> No
     assert fates(lost.start(plan)) == [("published", "")]
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_plan_that_has_not_begun_is_held_against_the_contract_as_it_is_now(version: int) -> None:
+    """It was carried out under the rules of the day on which it was made, while its approver read those of today."""
+    doubled = books(*DOUBLED)
+    plan, contract = doubled.plan(), doubled.world.contract
+    assert contract.compensation is not None
+    now = "header" if contract.compensation.reversal == "negated" else "negated"
+    edited = contract.compensation.model_copy(update={"reversal": now})
+    doubled.world.contracts = (contract.model_copy(update={"compensation": edited, "version": version}),)
+    with pytest.raises(PlanStale, match="ask for a new plan"):
+        doubled.start(plan)
+    assert len(doubled.events(plan.items[0].match_key)) == 2
+
+
 @pytest.mark.parametrize("action_row_stands", [True, False])
 def test_a_post_that_was_reopened_since_its_rows_went_waits_until_its_action_row_goes(action_row_stands: bool) -> None:
     """It was called posted already, and so it was never posted again."""
@@ -891,7 +944,7 @@ def test_a_post_that_was_reopened_since_its_rows_went_waits_until_its_action_row
     assert (outcome.fate, outcome.waits) == (
         (ActionResult.REFUSED, True) if action_row_stands else (ActionResult.PUBLISHED, False)
     )
-    assert ("delete the action's row there, and it is posted again" in outcome.reason) is action_row_stands
+    assert ("delete the action's row there, then reopen it once more" in outcome.reason) is action_row_stands
     assert len(database.rows) == (0 if action_row_stands else 1)
 
 

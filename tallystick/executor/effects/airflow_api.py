@@ -30,6 +30,10 @@ class AirflowUnreachable(TallystickError, ConnectionError):
     retryable = True
 
 
+class AirflowNotReached(AirflowUnreachable):
+    """No connection to Airflow came about: nothing was asked."""
+
+
 class AirflowRefused(PlanRefused):
     """Airflow does not let this account do it, or is no Airflow with REST API v2. Nothing was started by this call."""
 
@@ -96,7 +100,10 @@ class AirflowApi:
 
     def _start(self, dag_id: str, run_id: str, conf: Mapping[str, Any]) -> Started:
         body = {"dag_run_id": run_id, "logical_date": None, "conf": dict(conf)}
-        answer = _ask(self._client, "POST", _runs(dag_id), self._headers, body)
+        try:
+            answer = _ask(self._client, "POST", _runs(dag_id), self._headers, body)
+        except AirflowNotReached as error:
+            return Started(refused=str(error))
         if answer.status_code in _NOT_OF_THIS_DAG:
             return Started(
                 refused=f"Airflow answered {answer.status_code} to a start of {dag_id}; expected a DAG that allows "
@@ -170,6 +177,8 @@ def _ask(
         return client.request(method, path, headers=dict(headers), json=body)
     except (httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeError) as error:
         raise _no_address(error) from None
+    except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+        raise AirflowNotReached(f"Airflow: no connection, so nothing was asked: {type(error).__name__}") from None
     except httpx.HTTPError as error:
         raise AirflowUnreachable(f"Airflow: no answer: {type(error).__name__}") from None
 

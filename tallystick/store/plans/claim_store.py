@@ -297,13 +297,13 @@ def _done_elsewhere(
 def _excludes(contract_name: str, item: PlanItem, other: _Other) -> bool:
     """Return whether the item may not be done beside the other action.
 
-    A DAG may be started again for another break of one key, but not by another contract; nobody knows which copy it
-    takes. Another copy of a key may be taken back, as long as one is left: that is proven on the log, or in the ledger.
+    Of a DAG nobody knows which copy it takes, so that no other contract does the same beside it; within one contract
+    each break has one repair. Another copy of a key may be taken back, as long as one is left: that is proven on the
+    log, or in the ledger.
     """
-    if item.kind is RepairKind.TRIGGER and other.triggers:
+    if item.kind is RepairKind.TRIGGER or other.triggers:
         return other.contract != contract_name
-    by_dag = item.kind is RepairKind.TRIGGER or bool(other.triggers)
-    return by_dag or other.reverses == item.reverses
+    return other.reverses == item.reverses
 
 
 def _effects(
