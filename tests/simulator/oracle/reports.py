@@ -98,7 +98,7 @@ def why_not_so(found: Break, truth: Truth, config: Config, *, run_began: datetim
             return None
         if name.startswith("missing_in_topic") and _came_ahead_of_the_books(after, truth):
             return None
-        if name == "compensation_not_effective" and _its_reversal_was_cut_away(found, truth):
+        if name == "compensation_not_effective" and _what_we_wrote_was_cut_away(found, truth):
             return None
         if name == "missing_in_ledger" and _is_gone_beside_an_idle_reversal(found, truth):
             return None
@@ -128,9 +128,10 @@ def _is_gone_beside_its_reversal(found: Break, truth: Truth) -> bool:
     return any(one.taken_back_at and not one.stands for one in truth.rows_of(found.match_key))
 
 
-def _its_reversal_was_cut_away(found: Break, truth: Truth) -> bool:
-    """Has an election taken an event of the key with which we had taken another one back?"""
-    return any(one.negated and one.once_visible and not one.visible for one in truth.events_of(found.match_key))
+def _what_we_wrote_was_cut_away(found: Break, truth: Truth) -> bool:
+    """Has an election taken an event of the key that a repair of ours had written?"""
+    events = truth.events_of(found.match_key)
+    return any((one.negated or one.by == "repair") and one.once_visible and not one.visible for one in events)
 
 
 def _is_gone_beside_an_idle_reversal(found: Break, truth: Truth) -> bool:
