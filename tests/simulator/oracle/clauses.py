@@ -268,7 +268,11 @@ class Oracle:
             if any(self.reported.get(name, {}).get(one) for one in keys):
                 continue
             last = max((one.visible_at for one in events if one.visible_at), default=began)
-            if not any(one in said and when >= last for when, one in self.doubted.get(name, ())):
+            rows = [row for row in self.world.truth.rows.values() if row.money.transaction_key == key]
+            undecided = (
+                {Doubt.PARTNER_NOT_SETTLED} if any(row.visible_at <= began or row.odd_id for row in rows) else set()
+            )
+            if not any(one in said | undecided and when >= last for when, one in self.doubted.get(name, ())):
                 yield f"{name}: {key}: torn, and nobody said so: only {sorted(legs)} stands"
 
     def _gone_and_not_told(self, contract: Contract) -> Iterator[str]:
