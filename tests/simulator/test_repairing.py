@@ -824,12 +824,21 @@ def test_an_event_that_was_cancelled_is_not_posted_once_the_log_has_forgotten_th
 
 def a_lost_one() -> tuple[Books, Plan, Money]:
     """Books whose only event has no row, a plan that would post it, and what it says."""
+    return lost_ones(1)
+
+
+def lost_ones(count: int) -> tuple[Books, Plan, Money]:
+    """The same of so many events, and what the last one of the plan says."""
     lost = books("window", config=Config(posts="negated", producer_mode="plain", carrier_mode="at_most"))
-    (money,) = lost.play.services.new_payment(0)
-    lost.play.services.publish("app", 0, money, partition=0)
+    moneys = {}
+    for _ in range(count):
+        (money,) = lost.play.services.new_payment(0)
+        lost.play.services.publish("app", 0, money, partition=0)
+        moneys[money.match_key] = money
     for _ in range(2):
         lost.play.product.window()
-    return lost, lost.plan(), money
+    plan = lost.plan()
+    return lost, plan, moneys[plan.items[-1].match_key]
 
 
 @pytest.mark.parametrize(
@@ -841,16 +850,7 @@ def a_lost_one() -> tuple[Books, Plan, Money]:
     ],
 )
 def test_of_many_posts_none_is_written_beside_what_the_first_proof_refuses(befalls: str, reason: str) -> None:
-    lost = books("window", config=Config(posts="negated", producer_mode="plain", carrier_mode="at_most"))
-    moneys = []
-    for _ in range(2):
-        (money,) = lost.play.services.new_payment(0)
-        lost.play.services.publish("app", 0, money, partition=0)
-        moneys.append(money)
-    for _ in range(2):
-        lost.play.product.window()
-    plan = lost.plan()
-    last = next(one for one in moneys if one.match_key == plan.items[-1].match_key)
+    lost, plan, last = lost_ones(2)
     broker, place = lost.world.broker, TopicPartition(topic=TOPIC, partition=0)
     once = [befalls]
 
@@ -872,21 +872,10 @@ def test_of_many_posts_none_is_written_beside_what_the_first_proof_refuses(befal
 
 
 @pytest.mark.parametrize("cancelled", [True, False])
-def test_of_many_posts_one_whose_event_is_cancelled_meanwhile_is_not_written(
-    cancelled: bool,
-) -> None:
+def test_of_many_posts_one_whose_event_is_cancelled_meanwhile_is_not_written(cancelled: bool) -> None:
     """All are proven at once, and written one after the other."""
-    lost = books("window", config=Config(posts="negated", producer_mode="plain", carrier_mode="at_most"))
-    moneys = []
-    for _ in range(2):
-        (money,) = lost.play.services.new_payment(0)
-        lost.play.services.publish("app", 0, money, partition=0)
-        moneys.append(money)
-    for _ in range(2):
-        lost.play.product.window()
-    plan = lost.plan()
+    lost, plan, last = lost_ones(2)
     other = Money("ev-9-payout", "pay-9", "payout", 1, "EUR")
-    last = next(one for one in moneys if one.match_key == plan.items[-1].match_key)
     since = [replace(last, amount_minor=-last.amount_minor) if cancelled else other]
 
     def meanwhile(step: str, _: object) -> None:

@@ -2,28 +2,16 @@
 
 from dataclasses import replace
 from hashlib import sha256
-from uuid import UUID
 
 import pytest
 
 from tallystick.compensation.effect_words import effect_hashes, is_about_rows
 from tallystick.compensation.plan import PlanItem, RepairKind
 from tallystick.model.finding_names import BreakClass
+from tests.planned_items import ITEM
 
 TOPIC_ID, LEDGER = "topic-1", "7400/books/ledger.posting"
-REPUBLISH = PlanItem(
-    row_id="7",
-    match_key="ev-1",
-    transaction_key="12",
-    leg="payout",
-    amount_minor=250,
-    currency="EUR",
-    occurred_at="2026-03-01T12:00:00+00:00",
-    action_id=UUID(int=1),
-    break_id=UUID(int=2),
-    break_class=BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED,
-    topic="payouts",
-)
+REPUBLISH = ITEM
 REVERSE = replace(
     REPUBLISH,
     kind=RepairKind.REVERSE,
