@@ -253,7 +253,8 @@ class Cut:
     window_start_utc: datetime
     window_end_utc: datetime
     marked_at_utc: datetime
-    """Moment of the sample that ends the window: all that the slices hold was written by then."""
+    """Moment of the sample that ends the window: all that the slices hold was written by then, but for what came where
+    a log was cut back since."""
     now_utc: datetime
     topic_slices: tuple[TopicSlice, ...]
     ledger_slice: LedgerSlice

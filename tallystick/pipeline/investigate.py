@@ -233,9 +233,10 @@ def locate(grouped: GroupedItems) -> LocatedItems:
     """Look up both sides for what has no partner yet, and read the cluster's state; a judged cut has both stored."""
     scanned, cut, past = grouped.scanned, grouped.scanned.cut, grouped.scanned.past
     grace = grace_in_force(scanned.contract, past.clean_lags)
-    new_copies_due_utc = cut.marked_at_utc + grace.duration
-    look_ups = scanned.stored_look_ups or _first_look_ups(grouped, new_copies_due_utc)
+    look_ups = scanned.stored_look_ups or _first_look_ups(grouped, cut.marked_at_utc + grace.duration)
     around = look_ups.cluster_state
+    # What came where an election had cut others away may be younger than the sample that ends the window.
+    written_by_utc = cut.now_utc if around.rewritten else cut.marked_at_utc
     known = _and_known(grouped.known, scanned.known_repairs(action_ids_of({}, look_ups.by_key)))
     believed = believed_rows(look_ups.by_key, known)
     return LocatedItems(
@@ -245,7 +246,7 @@ def locate(grouped: GroupedItems) -> LocatedItems:
         believed=believed,
         known=known,
         grace=grace,
-        new_copies_due_utc=new_copies_due_utc,
+        new_copies_due_utc=written_by_utc + grace.duration,
         census=tuple(with_compaction(one, compacts=around.compacts(one.topic)) for one in scanned.census),
     )
 

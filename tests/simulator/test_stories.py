@@ -1638,3 +1638,22 @@ def test_by_xmin_a_reversal_that_is_read_again_is_none_whose_row_lies_behind_the
     )
     items = [one.item_break for one in outstanding_breaks(played.world.store, "books")]
     assert not [one for one in items if one.match_key.startswith("ev-2")]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [("wait", "rewrite_tail", set()), ("half_trade", "wait", {"missing_in_ledger"})],
+    ids=["where others were cut away", "before the sample"],
+)
+def test_an_event_that_came_where_an_election_had_cut_others_away_may_be_younger_than_the_sample(
+    before: str, after: str, told: set[str]
+) -> None:
+    """Its row came within its grace."""
+    played = play(
+        Config(slice_by="parquet", legs=2, partitions=2, carrier_mode="at_least", contracts=2),
+        *(("trade", 2, 2), ("pay", 1, 7), "window", (before, 4, 4), ("wait", 5, 7, 15), (after, 4, 4, 15)),
+        *("window", "window"),
+    )
+    assert ("log_rewritten" in doubts(played, upto=1)[0]) == (after == "rewrite_tail")
+    breaks = played.world.store.of("books").verdicts[2].result.breaks
+    assert {str(one.break_class) for one in breaks} == told
