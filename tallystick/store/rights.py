@@ -47,7 +47,7 @@ RIGHTS: Mapping[str, Rights] = {
     "compensation_plan": _APPEND,
     "compensation_action": Rights(
         may_insert=True,
-        may_update=("plan_id", "state", "outcome", "recorded_at", "effect", "reopened", "void_progress"),
+        may_update=("plan_id", "state", "outcome", "recorded_at", "effect", "source", "reopened", "void_progress"),
     ),
     "acting_switch": _APPEND,
     "audit": _APPEND,

@@ -41,7 +41,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 SCHEMA = "tallystick"
 
-REVISION = "0022"
+REVISION = "0023"
 """Of this shape: the newest migration's."""
 OLDEST_SERVED = "0020"
 """The oldest revision whose code may work in this shape, which the newest migration writes into served_revision.
@@ -409,11 +409,13 @@ compensation_action = Table(
         JSONB,
         comment="progress topic, and up to which offset its records prove nothing of this action any more",
     ),
+    Column("source", Text, comment="SHA-256 of what it does by which row or event, whatever is called the match key"),
     ForeignKeyConstraint(["break_id"], [f"{SCHEMA}.item_break.break_id"]),
     ForeignKeyConstraint(["plan_id"], [f"{SCHEMA}.compensation_plan.plan_id"]),
     Index(None, "break_id"),
     Index(None, "plan_id"),
     Index(None, "effect"),
+    Index(None, "source"),
     CheckConstraint("state in ('executing', 'done', 'refused', 'waiting')", name="state"),
 )
 

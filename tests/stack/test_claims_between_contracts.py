@@ -56,7 +56,7 @@ class Claimant:
             PlanItem(
                 kind=RepairKind.REVERSE if place else RepairKind.REPUBLISH,
                 reverses=place,
-                row_id="7",
+                row_id=one.match_key[-1],
                 match_key=one.match_key,
                 transaction_key=one.transaction_key,
                 leg=self.leg,
@@ -82,7 +82,14 @@ class Claimant:
         )
         save_plan(self.store, plan, requested_by="ada")
         return claim_actions(
-            self.store, plan, items, executor="e", outcome={}, allow=lambda actions, spent: None, ledger=LEDGER
+            self.store,
+            plan,
+            items,
+            executor="e",
+            outcome={},
+            allow=lambda actions, spent: None,
+            ledger=LEDGER,
+            table=LEDGER,
         )
 
 
@@ -114,6 +121,31 @@ def test_contracts_that_word_a_leg_differently_do_the_same_once(
     claims = two[1].claims(theirs, elsewhere)
     assert (list(claims.unclaimed), reasons(claims)) == ([theirs.action_id], [SAME])
     assert claims.begun == {elsewhere.action_id}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((MISSING, "event-a", ""), (MISSING, "payment-a", "")),
+        ((DOUBLED, "event-a", "topic:billing.payouts:0:9"), (DOUBLED, "payment-a", "topic:billing.payouts:0:9")),
+    ],
+    ids=["missing", "doubled"],
+)
+def test_contracts_that_match_by_other_columns_do_the_same_once(
+    two: tuple[Claimant, Claimant], first: tuple[BreakClass, str, str], second: tuple[BreakClass, str, str]
+) -> None:
+    another_row = (first[0], "payment-b", first[2] and f"{first[2]}9")
+    (ours,), (theirs, elsewhere) = two[0].finds(first), two[1].finds(second, another_row)
+    assert two[0].claims(ours).begun == {ours.action_id}
+    claims = two[1].claims(theirs, elsewhere)
+    assert (list(claims.unclaimed), reasons(claims)) == ([theirs.action_id], [SAME])
+    assert claims.begun == {elsewhere.action_id}
+
+
+def test_of_one_row_a_contract_may_repair_two_breaks(two: tuple[Claimant, Claimant]) -> None:
+    first, second = two[0].finds((MISSING, "event-a", ""), (MISSING, "fee-a", ""))
+    assert two[0].claims(first).begun == {first.action_id}
+    assert two[0].claims(second).begun == {second.action_id}
 
 
 def test_each_reversal_of_a_plan_learns_of_what_another_contract_takes_back_of_its_key(

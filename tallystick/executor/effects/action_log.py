@@ -190,6 +190,7 @@ class ExecutionContext:
             outcome=outcome,
             allow=self._allow,
             ledger=ledger,
+            table=f"{self.contract.ledger.connection}/{self.contract.ledger.table}",
             stopped=self.stopped,
         )
         self.begun.update(claims.begun)

@@ -15,7 +15,7 @@ from sqlalchemy.dialects.postgresql import JSONB, JSONPATH
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from tallystick.compensation.abort_plan import AbortItem
-from tallystick.compensation.effect_words import effect_hashes
+from tallystick.compensation.effect_words import Effect, effect_of
 from tallystick.compensation.plan import DailyUsage, Plan, PlanItem, PlanStale, RepairKind
 from tallystick.model.cut import JudgedPart
 from tallystick.model.finding_names import Doubt
@@ -63,13 +63,14 @@ class Claims:
 @dataclass(frozen=True, kw_only=True)
 class _Other:
     """Another action of the same effect that holds it. reverses: item id of what it takes back, or "". triggers: id of
-    the DAG that it was handed to, or "".
+    the DAG that it was handed to, or "". same_source: it is done by the same row or event.
     """
 
     plan_id: UUID
     contract: str
     reverses: str
     triggers: str
+    same_source: bool = False
 
 
 def claim_actions(
@@ -81,14 +82,15 @@ def claim_actions(
     outcome: Mapping[str, Any],
     allow: Allow,
     ledger: str = "",
+    table: str = "",
     stopped: Mapping[UUID, str] | None = None,
 ) -> Claims:
     """Mark these actions of the plan as executing; one that this plan has begun or done stays as it is.
 
     executor: this start's own word; from now on no earlier start may refuse one of them. outcome: kept with those that
-    begin now. ledger: the table that rows are written into, in the same words whatever the contract. stopped: actions
-    that may not begin, and why. Claims are made one after the other, over all contracts. Raises what `allow` raises,
-    and PlanStale where another plan holds an action.
+    begin now. ledger, table: the one that rows are written into, and the one that they are read from, each in the same
+    words whatever the contract. stopped: actions that may not begin, and why. Claims are made one after the other, over
+    all contracts. Raises what `allow` raises, and PlanStale where another plan holds an action.
     """
     stopped = stopped or {}
     ids = [action.action_id for action in actions]
@@ -96,7 +98,7 @@ def claim_actions(
         hold_claims(connection)
         hold_breaks(connection, plan.contract)
         stored = _stored(connection, ids)
-        effects = _effects(connection, plan.contract, actions, ledger)
+        effects = _effects(connection, plan.contract, actions, ledger, table)
         same = _same_effect(connection, effects)
         held = {one for one, row in stored.items() if row.state is not ActionState.REFUSED}
         fresh = [action for action in actions if action.action_id not in held]
@@ -238,46 +240,47 @@ def _outstanding(connection: Connection, contract_name: str, break_ids: Collecti
     return frozenset(found)
 
 
-def _same_effect(connection: Connection, effects: Mapping[UUID, Sequence[str]]) -> dict[UUID, tuple[_Other, ...]]:
+def _same_effect(connection: Connection, effects: Mapping[UUID, Effect]) -> dict[UUID, tuple[_Other, ...]]:
     """Of each of these actions: those others. Several of one plan may have one effect."""
     ours = actions_by_effect(effects)
+    c = compensation_action.c
     own = func.jsonb_build_object("id", cast(compensation_action.c.action_id, Text))
     path = cast("$.items[*] ? (@.action_id == $id)", JSONPATH)
     found: dict[UUID, tuple[_Other, ...]] = {}
     for some in _in_parts(sorted(ours)):
         statement = (
             select(
-                compensation_action.c.effect,
-                compensation_action.c.action_id,
-                compensation_action.c.plan_id,
+                c.effect,
+                c.source,
+                c.action_id,
+                c.plan_id,
                 compensation_plan.c.contract,
                 func.jsonb_path_query_first(compensation_plan.c.body, path, own).label("item"),
             )
             .join(compensation_plan, compensation_plan.c.plan_id == compensation_action.c.plan_id)
-            .where(
-                compensation_action.c.effect.in_(some),
-                compensation_action.c.state.in_(HOLDING),
-            )
+            .where(c.effect.in_(some) | c.source.in_(some), c.state.in_(HOLDING))
         )
         for row in connection.execute(statement):
             planned = row.item or {}
-            other = _Other(
-                plan_id=row.plan_id,
-                contract=row.contract,
-                reverses=planned.get("reverses", ""),
-                triggers=planned.get("triggers", ""),
-            )
-            for action_id in ours[row.effect]:
-                if action_id != row.action_id:
-                    found[action_id] = (*found.get(action_id, ()), other)
+            for action_id in {one for said in (row.effect, row.source) for one in ours.get(said, ())} - {row.action_id}:
+                other = _Other(
+                    plan_id=row.plan_id,
+                    contract=row.contract,
+                    reverses=planned.get("reverses", ""),
+                    triggers=planned.get("triggers", ""),
+                    same_source=row.source is not None and row.source == effects[action_id].source,
+                )
+                found[action_id] = (*found.get(action_id, ()), other)
     return found
 
 
-def actions_by_effect(effects: Mapping[UUID, Sequence[str]]) -> dict[str, list[UUID]]:
-    """Return all actions of each hash, be it of the words of today or of an older release."""
+def actions_by_effect(effects: Mapping[UUID, Effect]) -> dict[str, list[UUID]]:
+    """Return all actions of each hash, be it of what they do, in the words of today or of an older release, or of what
+    they do it by.
+    """
     found: dict[str, list[UUID]] = {}
-    for action_id, hashes in effects.items():
-        for one in hashes:
+    for action_id, effect in effects.items():
+        for one in (*effect.hashes, *filter(None, [effect.source])):
             found.setdefault(one, []).append(action_id)
     return found
 
@@ -299,17 +302,19 @@ def _excludes(contract_name: str, item: PlanItem, other: _Other) -> bool:
 
     Of a DAG nobody knows which copy it takes, so that no other contract does the same beside it; within one contract
     each break has one repair. Another copy of a key may be taken back, as long as one is left: that is proven on the
-    log, or in the ledger.
+    log, or in the ledger. By one row or event two contracts do the same, whatever each of them calls its key.
     """
+    if other.same_source and other.contract != contract_name:
+        return True
     if item.kind is RepairKind.TRIGGER or other.triggers:
         return other.contract != contract_name
     return other.reverses == item.reverses
 
 
 def _effects(
-    connection: Connection, contract_name: str, actions: Sequence[AbortItem | PlanItem], ledger: str
-) -> dict[UUID, tuple[str, ...]]:
-    """Hashes of what each item does to a side: the one that is stored, and those of older releases."""
+    connection: Connection, contract_name: str, actions: Sequence[AbortItem | PlanItem], ledger: str, table: str
+) -> dict[UUID, Effect]:
+    """Return what each item does to a side. Of the hashes the first one is stored."""
     newest = select(func.max(cut_slice.c.cut_n)).where(cut_slice.c.contract == contract_name).scalar_subquery()
     snapshot = cut_slice.c.details["snapshot"]
     statement = select(
@@ -317,7 +322,7 @@ def _effects(
     ).where(cut_slice.c.contract == contract_name, cut_slice.c.cut_n == newest, cut_slice.c.side != LEDGER)
     ids = {row.topic: row.topic_id for row in connection.execute(statement)}
     return {
-        action.action_id: effect_hashes(action, topic_id=ids.get(action.topic, action.topic), ledger=ledger)
+        action.action_id: effect_of(action, topic_id=ids.get(action.topic, action.topic), ledger=ledger, table=table)
         for action in actions
         if isinstance(action, PlanItem)
     }
@@ -327,7 +332,7 @@ def _begin(
     connection: Connection,
     plan: Plan,
     actions: Sequence[AbortItem | PlanItem],
-    effects: Mapping[UUID, Sequence[str]],
+    effects: Mapping[UUID, Effect],
     outcome: Mapping[str, Any],
 ) -> None:
     rows = [
@@ -337,7 +342,8 @@ def _begin(
             "plan_id": plan.plan_id,
             "state": ActionState.EXECUTING,
             "outcome": dict(outcome),
-            "effect": effects[action.action_id][0] if action.action_id in effects else None,
+            "effect": effects[action.action_id].hashes[0] if action.action_id in effects else None,
+            "source": effects[action.action_id].source if action.action_id in effects else None,
         }
         for action in actions
     ]
@@ -352,6 +358,7 @@ def _begin(
                     "state": fresh.state,
                     "outcome": fresh.outcome,
                     "effect": fresh.effect,
+                    "source": fresh.source,
                     "void_progress": _void_progress(fresh.outcome),
                     "recorded_at": func.clock_timestamp(),
                 },

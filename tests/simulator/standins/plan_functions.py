@@ -12,7 +12,7 @@ from uuid import UUID
 
 from tallystick.alerting.policy import alerts_of_write_off
 from tallystick.compensation.approval_rules import YesVoided, machine_of
-from tallystick.compensation.effect_words import effect_hashes
+from tallystick.compensation.effect_words import Effect, effect_of
 from tallystick.compensation.kill_switch import SwitchSetting
 from tallystick.compensation.plan import DailyUsage, Plan, PlanItem, PlanStale, RepairKind
 from tallystick.compensation.progress_record import ExecutorKey
@@ -166,13 +166,14 @@ def claim_actions(
     outcome: Mapping[str, Any],
     allow: Callable[..., None],
     ledger: str = "",
+    table: str = "",
     stopped: Mapping[UUID, str] | None = None,
 ) -> Claims:
     with engine.writing("claim_actions"):
         stopped = stopped or {}
         ids = [action.action_id for action in actions]
         stored = _stored(engine, ids)
-        effects = _effects(engine, plan.contract, actions, ledger)
+        effects = _effects(engine, plan.contract, actions, ledger, table)
         same = _same_effect(engine, effects)
         held = {one for one, row in stored.items() if row.state is not ActionState.REFUSED}
         fresh = [action for action in actions if action.action_id not in held]
@@ -226,35 +227,37 @@ def _why_not(
     return {one: reason for one, reason in (elsewhere | gone | told).items() if reason}
 
 
-def _effects(engine: Store, contract_name: str, actions: Sequence[Any], ledger: str) -> dict[UUID, tuple[str, ...]]:
+def _effects(engine: Store, contract_name: str, actions: Sequence[Any], ledger: str, table: str) -> dict[UUID, Effect]:
     rows = engine.of(contract_name).cuts
     ids = {part.snapshot.topic: part.snapshot.topic_id for part in rows[-1].cut.topic_slices} if rows else {}
     return {
-        action.action_id: effect_hashes(action, topic_id=ids.get(action.topic, action.topic), ledger=ledger)
+        action.action_id: effect_of(action, topic_id=ids.get(action.topic, action.topic), ledger=ledger, table=table)
         for action in actions
         if isinstance(action, PlanItem)
     }
 
 
-def _same_effect(engine: Store, effects: Mapping[UUID, Sequence[str]]) -> dict[UUID, tuple[_Other, ...]]:
+def _same_effect(engine: Store, effects: Mapping[UUID, Effect]) -> dict[UUID, tuple[_Other, ...]]:
     by_effect = actions_by_effect(effects)
     found: dict[UUID, tuple[_Other, ...]] = {}
     for action_id, row in engine.actions.items():
-        for ours in by_effect.get(row.effect or "", ()):
+        for ours in {one for said in (row.effect, row.source) if said for one in by_effect.get(said, ())}:
             if action_id == ours or row.stored.state not in HOLDING:
                 continue
             plan, _ = engine.plans[row.stored.plan_id]
             item = next(one for one in plan.items if one.action_id == action_id)
             other = _Other(
-                plan_id=row.stored.plan_id, contract=plan.contract, reverses=item.reverses, triggers=item.triggers
+                plan_id=row.stored.plan_id,
+                contract=plan.contract,
+                reverses=item.reverses,
+                triggers=item.triggers,
+                same_source=row.source is not None and row.source == effects[ours].source,
             )
             found[ours] = (*found.get(ours, ()), other)
     return found
 
 
-def _begin(
-    engine: Store, plan: Plan, action: Any, effects: Mapping[UUID, Sequence[str]], outcome: Mapping[str, Any]
-) -> None:
+def _begin(engine: Store, plan: Plan, action: Any, effects: Mapping[UUID, Effect], outcome: Mapping[str, Any]) -> None:
     before = engine.actions.get(action.action_id)
     void = before.stored.void_progress if before else None
     reopened = before.stored.reopened if before else 0
@@ -271,7 +274,8 @@ def _begin(
             reopened=reopened,
             void_progress=void,
         ),
-        effect=effects[action.action_id][0] if action.action_id in effects else None,
+        effect=effects[action.action_id].hashes[0] if action.action_id in effects else None,
+        source=effects[action.action_id].source if action.action_id in effects else None,
     )
 
 

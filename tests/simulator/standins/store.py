@@ -106,10 +106,11 @@ class Books:
 
 @dataclass
 class ActionRow:
-    """An action of a plan; effect: what it does to a side."""
+    """An action of a plan; effect: what it does to a side. source: the same, by which row or event."""
 
     stored: StoredAction
     effect: str | None
+    source: str | None
 
 
 class Writing:

@@ -5,7 +5,7 @@ from hashlib import sha256
 
 import pytest
 
-from tallystick.compensation.effect_words import effect_hashes, is_about_rows
+from tallystick.compensation.effect_words import effect_hashes, is_about_rows, source_hash
 from tallystick.compensation.plan import PlanItem, RepairKind
 from tallystick.model.finding_names import BreakClass
 from tests.planned_items import ITEM
@@ -112,3 +112,40 @@ def test_it_is_asked_for_in_the_words_of_older_releases_too(item: PlanItem, olde
 def test_what_changes_rows_needs_to_know_whose() -> None:
     items = (*OURS, *map(by_dag, OURS))
     assert [is_about_rows(one) for one in items] == [False, False, True, True] * 2
+
+
+def source(
+    item: PlanItem, *, topic_id: str = TOPIC_ID, ledger: str = LEDGER, table: str = "books/ledger.posting"
+) -> str:
+    found = source_hash(item, topic_id=topic_id, ledger=ledger, table=table)
+    assert found is not None
+    return found
+
+
+@EACH
+def test_what_is_done_by_one_row_or_event_is_the_same_whatever_is_called_its_key(item: PlanItem) -> None:
+    as_another = replace(item, match_key="pay-1", transaction_key="13", leg="paid", amount_minor=-250)
+    assert source(as_another) == source(item)
+
+
+@EACH
+def test_what_is_done_by_another_row_or_event_or_to_another_side_is_not_the_same(item: PlanItem) -> None:
+    another = replace(
+        item, row_id="8", reverses=item.reverses and f"{item.reverses}1", posts=item.posts and "topic:p:0:8"
+    )
+    sides = {RepairKind.COUNTERPOST: {"ledger": "7400/books/ledger.other"}}.get(item.kind, {"topic_id": "topic-2"})
+    others = {source(another), source(item, **sides)} | {source(one) for one in OURS if one is not item}
+    assert source(item) not in others
+    assert len(others) == 5
+
+
+@pytest.mark.parametrize("item", [REPUBLISH, POST], ids=lambda item: item.kind)
+def test_one_row_or_event_may_stand_for_two_of_other_money(item: PlanItem) -> None:
+    assert len({source(item), source(replace(item, amount_minor=7)), source(replace(item, currency="USD"))}) == 3
+
+
+def test_of_what_names_no_row_and_no_event_nobody_knows_by_what_it_is_done() -> None:
+    unknown = [source_hash(by_dag(one), topic_id=TOPIC_ID, ledger=LEDGER, table="t") for one in OURS[1:]]
+    unknown += [source_hash(one, topic_id=TOPIC_ID, ledger="", table="") for one in (REPUBLISH, POST, COUNTERPOST)]
+    assert unknown == [None] * 6
+    assert source(by_dag(REPUBLISH)) == source(REPUBLISH)

@@ -341,6 +341,7 @@ def test_a_claim_says_who_claims_what_under_which_ledger_and_what_is_stopped(cla
         "executor": "this start",
         "outcome": {"transactional_id": "t"},
         "ledger": "ledger-1",
+        "table": "ledger_billing/billing.payout",
         "stopped": {FIRST.action_id: "changed"},
     }
 
