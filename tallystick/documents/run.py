@@ -44,8 +44,8 @@ def summary_document(run: RunSummary) -> dict[str, Any]:
 
 
 def run_document(run: StoredRun) -> dict[str, Any]:
-    """A run whole, but for the look-ups kept to judge it again."""
-    result, figures = run.result, run.result.figures
+    """A run whole, but for the look-ups kept to judge it again. Null: what only a run that reads can count."""
+    result, figures, unread = run.result, run.result.figures, run.result.read_nothing
     return {
         "run": f"{result.contract}/{result.cut_n}",
         "contract": result.contract,
@@ -70,10 +70,10 @@ def run_document(run: StoredRun) -> dict[str, Any]:
         "ledger_rows": figures.ledger_rows,
         "matched_rows": figures.matched_rows,
         "matched_money_minor": dict(figures.matched_money),
-        "in_flight_items": figures.in_flight_items,
-        "in_flight_money_minor": dict(figures.in_flight_money),
-        "undecidable_items": figures.undecidable_items,
-        "unreadable_records": figures.unreadable_records,
+        "in_flight_items": None if unread else figures.in_flight_items,
+        "in_flight_money_minor": None if unread else dict(figures.in_flight_money),
+        "undecidable_items": None if unread else figures.undecidable_items,
+        "unreadable_records": None if unread else figures.unreadable_records,
         "census": [census_document(part) for part in figures.census],
         "ledger_guarantee": run.ledger_guarantee,
         "digest": result.digest,
@@ -103,7 +103,7 @@ def verdict_event_document(run: StoredRun) -> dict[str, Any]:
         "doubts": sorted({str(found.doubt) for found in result.doubts}),
         "matched_rows": figures.matched_rows,
         "matched_money_minor": dict(figures.matched_money),
-        "in_flight_items": figures.in_flight_items,
+        "in_flight_items": None if result.read_nothing else figures.in_flight_items,
         "digest": result.digest,
         "scheduler_run_id": run.scheduler_run_id,
         "recorded_at": _moment(run.recorded_at),

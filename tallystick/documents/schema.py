@@ -145,14 +145,14 @@ class VerdictDocument(_Document):
     """Pairs."""
     matched_money_minor: MoneyByCurrency
     """Their money."""
-    in_flight_items: Count
-    """What waits for its partner, and may."""
-    in_flight_money_minor: MoneyByCurrency
-    """Its money."""
-    undecidable_items: Count
-    """What nobody can decide any more."""
-    unreadable_records: Count
-    """Committed records that are not what the contract describes."""
+    in_flight_items: Count | None
+    """What waits for its partner, and may; null where the run read nothing, so that nobody counted."""
+    in_flight_money_minor: MoneyByCurrency | None
+    """Its money; null like it."""
+    undecidable_items: Count | None
+    """What nobody can decide any more; null like it."""
+    unreadable_records: Count | None
+    """Committed records that are not what the contract describes; null like it."""
     census: list[dict[str, Any]]
     """Per partition, what every offset is."""
     ledger_guarantee: str
@@ -264,8 +264,8 @@ class VerdictEventDocument(_Document):
     """Pairs."""
     matched_money_minor: MoneyByCurrency
     """Their money."""
-    in_flight_items: Count
-    """What waits for its partner, and may."""
+    in_flight_items: Count | None
+    """What waits for its partner, and may; null where the run read nothing, so that nobody counted."""
     digest: str
     """Of all that was judged: the same whenever this cut is read again."""
     scheduler_run_id: str

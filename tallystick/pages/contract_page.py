@@ -53,14 +53,14 @@ class Trend:
 
 @dataclass(frozen=True, kw_only=True)
 class WindowRow:
-    """One judged window in figures."""
+    """One judged window in figures; None where nobody read it."""
 
     cut_n: int
     until_utc: datetime
     verdict: str
-    topic_rows: int
-    ledger_rows: int
-    breaks: int
+    topic_rows: int | None
+    ledger_rows: int | None
+    breaks: int | None
     money: str
     lag: str
 
@@ -203,10 +203,15 @@ def _plan_row(plan: PlanHead) -> PlanRow:
 
 def _trends(trend: tuple[WindowFigures, ...], direction: Direction) -> tuple[Trend, ...]:
     volumes = (
-        ("Events in the topics", [window.topic_rows for window in trend], "event", "var(--committed)"),
+        (
+            "Events in the topics",
+            [_if_read(window, window.topic_rows) for window in trend],
+            "event",
+            "var(--committed)",
+        ),
         (
             for_direction(direction, "Rows of the ledger"),
-            [window.ledger_rows for window in trend],
+            [_if_read(window, window.ledger_rows) for window in trend],
             for_direction(direction, "row"),
             "var(--plain)",
         ),
@@ -215,7 +220,7 @@ def _trends(trend: tuple[WindowFigures, ...], direction: Direction) -> tuple[Tre
     found = (
         (
             BREAK_TEXTS[name].for_direction(direction).title,
-            [window.breaks.get(name, 0) for window in trend],
+            [_if_read(window, window.breaks.get(name, 0)) for window in trend],
             "break",
             "var(--bad)",
         )
@@ -228,9 +233,16 @@ def _trends(trend: tuple[WindowFigures, ...], direction: Direction) -> tuple[Tre
     )
 
 
-def _trend(name: str, values: list[int], noun: str, fill: str) -> Trend:
-    total = counted(sum(values), noun)
-    largest = f"at most {max(values, default=0):,} in one of {counted(len(values), 'window')}"
+def _if_read(window: WindowFigures, figure: int) -> int | None:
+    return None if window.read_nothing else figure
+
+
+def _trend(name: str, values: list[int | None], noun: str, fill: str) -> Trend:
+    known = [value for value in values if value is not None]
+    total = counted(sum(known), noun)
+    largest = f"at most {max(known, default=0):,} in one of {counted(len(known), 'window')}"
+    if unread := len(values) - len(known):
+        largest += f", and {unread:,} not read"
     return Trend(
         name=name,
         total=f"{total}, {largest}",
@@ -240,10 +252,10 @@ def _trend(name: str, values: list[int], noun: str, fill: str) -> Trend:
 
 def _lag_trends(trend: tuple[WindowFigures, ...]) -> tuple[Trend, ...]:
     """How late 99 of 100 partners came, the slowest topic of each window."""
-    values = [_slowest_ms(window) or 0 for window in trend]
+    values = [_slowest_ms(window) for window in trend]
     if not any(values):
         return ()
-    words = f"at most {duration_text(max(values))}"
+    words = f"at most {duration_text(max(value or 0 for value in values))}"
     name = "Lag of 99 in 100 partners"
     return (
         Trend(name=name, total=words, drawing=draw_columns(values, label=f"{name}: {words}", fill="var(--aborted)")),
@@ -260,9 +272,9 @@ def _window_row(window: WindowFigures) -> WindowRow:
         cut_n=window.cut_n,
         until_utc=window.window_end_utc,
         verdict=window.verdict.value,
-        topic_rows=window.topic_rows,
-        ledger_rows=window.ledger_rows,
-        breaks=sum(window.breaks.values()),
+        topic_rows=_if_read(window, window.topic_rows),
+        ledger_rows=_if_read(window, window.ledger_rows),
+        breaks=_if_read(window, sum(window.breaks.values())),
         money=escape_untrusted(format_money(window.money)) if window.money else "",
         lag=duration_text(slowest) if slowest is not None else "not measured",
     )

@@ -203,6 +203,7 @@ def test_the_trend_has_a_figure_for_each_window(store: Engine) -> None:
     (broken,) = [window for window in trend if window.breaks]
     assert (broken.cut_n, sum(broken.breaks.values()), broken.money) == (LAST_BROKEN, 3, {"EUR": 13_200, "USD": 1_500})
     assert read_trend(store, "nobody", windows=10) == ()
+    assert [window.cut_n for window in read_trend(store, NAME, windows=WINDOWS) if window.read_nothing] == [0]
 
 
 @pytest.mark.parametrize("order", ItemOrder)

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from sqlalchemy import Engine, Row, Select, select
 
-from tallystick.model.finding_names import BreakClass
+from tallystick.model.finding_names import NOTHING_READ, BreakClass
 from tallystick.model.findings import Money, total_money
 from tallystick.model.partner_lag import TopicLag, add_lags
 from tallystick.model.verdict import Verdict
@@ -20,12 +20,16 @@ _TOPIC_LAGS = TypeAdapter(tuple[TopicLag, ...])
 
 @dataclass(frozen=True, kw_only=True)
 class WindowFigures:
-    """One judged window. breaks: per class; money in integer minor units, of what it found and of what matched."""
+    """One judged window. breaks: per class; money in integer minor units, of what it found and of what matched.
+
+    read_nothing: nobody read it, so that its zeros say nothing of the books.
+    """
 
     cut_n: int
     window_start_utc: datetime
     window_end_utc: datetime
     verdict: Verdict
+    read_nothing: bool
     topic_rows: int
     ledger_rows: int
     matched_money: Money
@@ -60,6 +64,7 @@ def _windows(contract_name: str, windows: int) -> Select[Any]:
         select(
             verdict_table.c.cut_n,
             verdict_table.c.verdict,
+            verdict_table.c.doubts,
             cut_table.c.window_start_utc,
             cut_table.c.window_end_utc,
             big_integer(figures["topic_rows"]).label("topic_rows"),
@@ -84,6 +89,7 @@ def _window(row: Row[Any], totals: list[Row[Any]]) -> WindowFigures:
         window_start_utc=row.window_start_utc,
         window_end_utc=row.window_end_utc,
         verdict=Verdict(row.verdict),
+        read_nothing=any(doubt["doubt"] in NOTHING_READ for doubt in row.doubts),
         topic_rows=row.topic_rows,
         ledger_rows=row.ledger_rows,
         matched_money=row.matched_money,

@@ -25,7 +25,7 @@ from tests.unit.report.told_breaks import a_break, told
 from tests.unit.report.told_breaks import item as open_item
 
 
-@pytest.fixture(params=["matched_run", "broken_run", "inconclusive_run", "baseline_run"])
+@pytest.fixture(params=["matched_run", "broken_run", "inconclusive_run", "baseline_run", "closed_run"])
 def run(request: pytest.FixtureRequest) -> StoredRun:
     """Runs of every verdict."""
     return request.getfixturevalue(request.param)
@@ -70,6 +70,17 @@ def test_an_event_of_a_verdict_is_what_its_schema_says_and_says_what_the_run_say
     assert counted == Counter(one["class"] for one in document["breaks"])
     assert event.pop("doubts") == sorted({one["doubt"] for one in document["doubts"]})
     assert event == {name: document[name] for name in event}
+
+
+def test_what_only_a_run_that_reads_can_count_is_null_where_nobody_read(
+    closed_run: StoredRun, inconclusive_run: StoredRun
+) -> None:
+    counted = ("in_flight_items", "in_flight_money_minor", "undecidable_items", "unreadable_records")
+    unread, read = run_document(closed_run), run_document(inconclusive_run)
+    assert [unread[name] for name in counted] == [None] * 4
+    assert verdict_event_document(closed_run)["in_flight_items"] is None
+    assert None not in [read[name] for name in counted]
+    assert (unread["topic_rows"], unread["matched_rows"]) == (0, 0)
 
 
 def test_every_alert_is_what_its_schema_says_with_no_key_more_or_less() -> None:

@@ -18,3 +18,13 @@ def test_each_column_is_drawn_at_its_window() -> None:
     assert columns(5, 0, 10, *[0] * 21) == [("0", "32"), ("16", "64")]
     assert columns(5, 0, 10) == [("168", "32"), ("184", "64")]  # the newest on the right
     assert columns(*[1] * 30)[-1] == ("232", "64")
+
+
+def test_the_line_has_a_gap_where_a_figure_is_not_known_and_none_where_it_is_0() -> None:
+    def line(*values: int | None) -> list[tuple[str, ...]]:
+        return re.findall(r"M(\d+) 63\.5h(\d+)", draw_columns(values, label="l", fill="f"))
+
+    assert column_heights((None, 50, 100)) == (0, 32, 64)
+    assert line(*[3] * 20, None, None, 0, 5) == [("0", "160"), ("176", "16")]
+    assert line(5, None) == [("0", "184")]
+    assert line(5, 0) == [("0", "192")]
