@@ -12,17 +12,21 @@ from typing import Any
 
 WITHOUT_ID, BEFORE, AHEAD = "without_id", "before", "ahead"
 """Places besides the slices: no id, one below the first slice, one that the server has not given out yet."""
+_CLOSED = ", closed unread"
+"""What follows the ids of a slice that nobody has read."""
 NAMED_MAX = 5
 """Number of rows that are named of a place with a surplus."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadSlice:
-    """A slice that an earlier cut has read, and how many rows it held then. Unit: positions."""
+    """A slice of an earlier cut, and how many rows it held when that was read. Unit: positions. rows: None where the
+    cut was closed, so that nobody has read it.
+    """
 
     start: int
     end: int
-    rows: int
+    rows: int | None
 
 
 def find_read_slice(read: Sequence[ReadSlice], position: int) -> ReadSlice | None:
@@ -36,7 +40,7 @@ class Place:
     """One place with other rows than expected. row_ids: the newest of a place that has too many."""
 
     name: str
-    """WITHOUT_ID, BEFORE, AHEAD, or the ids of a slice as a half-open range."""
+    """WITHOUT_ID, BEFORE, AHEAD, or the ids of a slice as a half-open range, and whether it was closed unread."""
     expected: int
     now: int
     row_ids: tuple[str, ...] = ()
@@ -44,6 +48,11 @@ class Place:
     @property
     def surplus(self) -> int:
         return max(0, self.now - self.expected)
+
+    @property
+    def was_read(self) -> bool:
+        """Return whether a cut has read what lies there."""
+        return self.name not in (WITHOUT_ID, BEFORE, AHEAD) and not self.name.endswith(_CLOSED)
 
     @property
     def says_otherwise(self) -> bool:
@@ -58,7 +67,7 @@ class Place:
     @property
     def gone(self) -> int:
         """Return how many rows that cuts have read are gone."""
-        return 0 if self.name in (WITHOUT_ID, BEFORE, AHEAD) else max(0, self.expected - self.now)
+        return max(0, self.expected - self.now) if self.was_read else 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +106,7 @@ def places_by_number(read: Sequence[ReadSlice]) -> dict[int | None, str]:
 
 
 def slice_name(one: ReadSlice) -> str:
-    return f"[{one.start}, {one.end})"
+    return f"[{one.start}, {one.end}){_CLOSED * (one.rows is None)}"
 
 
 def compare(
@@ -105,11 +114,13 @@ def compare(
 ) -> tuple[dict[str, int], tuple[Place, ...]]:
     """Return the counts to keep for the next run, and the places that hold other rows than the run before saw there.
 
-    before: of the cut before; None where it did not count, and then nobody knows what had no id or an older one.
+    before: of the cut before; None where it did not count, and then nobody knows what had no id or an older one. Nor
+    does anybody know of a slice that was closed unread, until a later run has counted it.
     """
     rows_read = {slice_name(one): one.rows for one in read}
+    known = {name: rows for name, rows in rows_read.items() if rows is not None}
     now = {name: counted.get(name, 0) for name in (*rows_read, WITHOUT_ID, BEFORE, AHEAD)}
-    expected = {**now, **rows_read, AHEAD: 0} | dict(before.counts if before else {})
+    expected = {**now, **known, AHEAD: 0} | dict(before.counts if before else {})
     changed = tuple(
         Place(name=name, expected=expected[name], now=now[name]) for name in now if now[name] != expected[name]
     )
@@ -119,11 +130,14 @@ def compare(
 def compare_digests(
     digests: Mapping[str, str], before: EarlierRows | None, counted: Sequence[Place]
 ) -> tuple[Place, ...]:
-    """Return slices whose rows changed since the run before, except those whose count shows it already."""
+    """Return slices that were read and whose rows changed since the run before, except those whose count shows it
+    already.
+    """
     told = {place.name for place in counted}
     known = before.digests if before else {}
-    return tuple(
+    places = (
         Place(name=name, expected=0, now=0)
         for name, digest in digests.items()
         if name in known and known[name] != digest and name not in told
     )
+    return tuple(place for place in places if place.was_read)

@@ -2,12 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
+from tallystick.matching.closed_cut import closing_of
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import DoubtFound
 from tallystick.model.verdict import Verdict
+from tallystick.store.runs.close_store import close_cut
+from tallystick.store.runs.cut_store import claim_attempt
 from tests.stack.live_books import Event, LiveBooks, doubts, expected, kinds, payment, payments
 
 from .live import NewBooks
@@ -62,6 +66,26 @@ def test_rows_without_their_id_or_with_another_are_counted_and_named(new_books: 
         books.both(payment("e"))
         repaired = books.next_run()
         assert [found.match_key for found in repaired.result.breaks] == [payment("no id").event_id]
+
+
+def test_rows_of_a_cut_that_was_closed_unread_are_told_only_when_more_come(new_books: NewBooks) -> None:
+    with new_books(direction="topic_to_ledger", ledger=BY_WRITTEN_XID) as books:
+        books.take_cut()
+        books.both(*payments("closed", "closed too"))
+        cut = books.take_cut()
+        claim_attempt(books.store, books.contract.name, cut.n)
+        closing = closing_of(by="Ada", reason="nobody can read it", at_utc=datetime.now(UTC))
+        close_cut(books.store, books.contract.name, cut.n, closing)
+        books.both(payment("after"))
+        assert books.next_run().result.verdict is Verdict.MATCHED
+        closed_id = f"(SELECT min(written_xid) FROM {books.table} WHERE event_id = '{payment('closed').event_id}')"
+        books.both(payment("moved"))
+        assert set_id(books, [payment("moved")], closed_id)
+        books.both(payment("beside it"))
+        told = [found.sentence for found in books.next_run().result.doubts if found.doubt is Doubt.LEDGER_REWRITTEN]
+        slice_ = cut.ledger_slice
+        place = f"[{slice_.position_start}, {slice_.position_end}), closed unread"
+        assert [f"1 row came where no cut reads them: 1 with one in {place}" in one for one in told] == [True]
 
 
 def test_rows_that_go_after_their_match_are_told_unless_the_owner_archives(new_books: NewBooks) -> None:

@@ -58,4 +58,4 @@ def _named(place: Place) -> str:
 
 
 def _place(place: Place) -> str:
-    return _TEXTS.get(place.name, f"with one in {place.name}, which was read")
+    return _TEXTS.get(place.name, f"with one in {place.name}{', which was read' * place.was_read}")

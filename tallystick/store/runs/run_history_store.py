@@ -5,12 +5,15 @@ from typing import Any
 from sqlalchemy import (
     Engine,
     Numeric,
+    case,
     cast,
+    null,
     select,
     true,
 )
 
 from tallystick.ledger.earlier_rows import EarlierRows, ReadSlice
+from tallystick.model.finding_names import Doubt
 from tallystick.model.partner_lag import CLEAN_CUTS, TopicLag
 from tallystick.model.run_result import KeyIndex
 from tallystick.model.verdict import Verdict
@@ -38,9 +41,14 @@ def ledger_rows_before(engine: Engine, contract_name: str, n: int) -> int | None
 
 
 def ledger_rows_by_slice(engine: Engine, contract_name: str, before: int | None = None) -> tuple[ReadSlice, ...]:
-    """Return what judged cuts, or those before one, have read of the ledger, in order, without empty slices."""
+    """Return what judged cuts, or those before one, have read of the ledger, in order, without empty slices.
+
+    Of one that was closed unread nobody knows the rows.
+    """
+    closed = verdict_table.c.doubts.contains([{"doubt": Doubt.CUT_CLOSED}])
+    rows = case((closed, null()), else_=big_integer(verdict_table.c.figures["ledger_rows"]))
     statement = (
-        select(cut_slice.c.starts_at, cut_slice.c.ends_at, big_integer(verdict_table.c.figures["ledger_rows"]))
+        select(cut_slice.c.starts_at, cut_slice.c.ends_at, rows)
         .join(
             verdict_table,
             (verdict_table.c.contract == cut_slice.c.contract) & (verdict_table.c.cut_n == cut_slice.c.cut_n),

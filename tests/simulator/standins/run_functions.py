@@ -292,7 +292,7 @@ def ledger_rows_by_slice(engine: Store, contract_name: str, before: int | None =
         ReadSlice(
             start=bounds.position_start,
             end=bounds.position_end,
-            rows=books.verdicts[n].result.figures.ledger_rows,
+            rows=None if books.verdicts[n].result.read_nothing else books.verdicts[n].result.figures.ledger_rows,
         )
         for n, bounds in ((row.cut.n, row.cut.ledger_slice) for row in books.cuts)
         if n in books.verdicts and bounds.position_start < bounds.position_end and (before is None or n < before)

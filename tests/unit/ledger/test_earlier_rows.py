@@ -19,6 +19,7 @@ from tallystick.ledger.earlier_rows import (
 
 READ = (ReadSlice(start=100, end=200, rows=7), ReadSlice(start=200, end=300, rows=0))
 AS_READ = {"[100, 200)": 7}
+CLOSED = "[200, 300), closed unread"
 QUIET = EarlierRows(counts={WITHOUT_ID: 0, BEFORE: 40, AHEAD: 0})
 
 
@@ -59,6 +60,24 @@ def test_a_row_that_went_and_one_that_came_into_the_same_slice_cancel_out_as_the
 def test_a_slice_that_was_archived_and_grows_again_is_told_again() -> None:
     kept, _ = compare({BEFORE: 40, "[100, 200)": 2}, READ, QUIET)
     assert changed({"[100, 200)": 3}, EarlierRows(counts=kept)) == [("[100, 200)", 2, 3)]
+
+
+def test_rows_of_a_slice_that_was_closed_unread_are_nothing_new_until_more_come() -> None:
+    read = (READ[0], ReadSlice(start=200, end=300, rows=None))
+    first, told = compare({BEFORE: 40, "[100, 200)": 7, CLOSED: 3}, read, QUIET)
+    assert (first[CLOSED], told) == (3, ())
+    before = EarlierRows(counts=first)
+    assert compare({BEFORE: 40, "[100, 200)": 7, CLOSED: 3}, read, before)[1] == ()
+    (more,) = compare({BEFORE: 40, "[100, 200)": 7, CLOSED: 4}, read, before)[1]
+    assert (more.name, more.surplus, more.was_read) == (CLOSED, 1, False)
+    (fewer,) = compare({BEFORE: 40, "[100, 200)": 7, CLOSED: 2}, read, before)[1]
+    assert (fewer.gone, Place(name="[100, 200)", expected=3, now=2).gone) == (0, 1)
+
+
+def test_no_row_of_a_slice_that_was_closed_unread_says_other_things_than_were_read() -> None:
+    before = replace(QUIET, digests={"[100, 200)": "1", CLOSED: "2"})
+    assert compare_digests({"[100, 200)": "1", CLOSED: "3"}, before, ()) == ()
+    assert [one.name for one in compare_digests({"[100, 200)": "4", CLOSED: "2"}, before, ())] == ["[100, 200)"]
 
 
 def test_books_that_did_not_count_begin_with_what_stands_there_without_an_id_and_know_their_slices() -> None:

@@ -48,6 +48,8 @@ def test_rows_that_say_other_things_are_a_doubt_also_where_old_ones_are_archived
     [
         (BEFORE, "1 with one from before the first slice (newest row ids there: 11)."),
         (AHEAD, "1 with one that the server has not given out (newest row ids there: 11)."),
+        ("[100, 200)", "1 with one in [100, 200), which was read (newest row ids there: 11)."),
+        ("[100, 200), closed unread", "1 with one in [100, 200), closed unread (newest row ids there: 11)."),
     ],
 )
 def test_rows_with_the_id_of_no_transaction_that_a_cut_reads_are_said_to_have_it(place: str, says: str) -> None:
