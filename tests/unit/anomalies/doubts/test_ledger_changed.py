@@ -10,7 +10,7 @@ from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.state import ClusterState, PositionSums
 from tallystick.matching.evidence import EarlierRun
 from tallystick.matching.match_case import RecordLocation
-from tallystick.model.cut import Cut, FileChange, LedgerAnchor, LedgerFile, LedgerSnapshot
+from tallystick.model.cut import Cut, FileChange, LedgerAnchor, LedgerFile, LedgerSnapshot, anchor_of
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 from tallystick.model.open_item import ItemSide
@@ -213,6 +213,13 @@ def test_newest_rows_that_are_gone_or_others_are_told_and_what_may_be_given_agai
     )
     assert doubt.details == {"row_ids": ["r7"], "read_up_to": read_up_to}
     assert not [*findings_of(ledger_ids_reused, evidence_of(contract=contract_of(ledger=ledger)))]
+
+
+def test_a_newest_row_that_is_known_by_its_row_id_alone_is_told_without_a_position() -> None:
+    lost = (anchor_of("4", "pay-1"), anchor_of("5", "pay-2", position=9))
+    cut = cut_of(ledger_slice=replace(ledger_slice_of(200, 300), lost=lost))
+    (doubt,) = findings_of(ledger_ids_reused, evidence_of(cut=cut))
+    assert "(row 4; row 5 at 9)" in doubt.sentence
 
 
 def closed_behind(*snapshots: LedgerSnapshot) -> tuple[Cut, ...]:
