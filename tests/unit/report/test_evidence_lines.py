@@ -15,6 +15,16 @@ def test_evidence_is_flattened_in_the_order_of_its_keys() -> None:
     )
 
 
+def test_money_is_told_with_its_currency_and_what_only_looks_so_is_flattened() -> None:
+    evidence = {"money": {"JPY": 5, "EUR": 123_456}, "moved_minor": {"EUR": -1}, "items": {"EUR": 7}, "sum_minor": 8}
+    assert evidence_lines(evidence) == (
+        ("items.EUR", "7"),
+        ("money", "1,234.56 EUR, 5 JPY"),
+        ("moved", "-0.01 EUR"),
+        ("sum_minor", "8"),
+    )
+
+
 def test_endless_evidence_is_cut_and_says_so() -> None:
     lines = evidence_lines({"offsets": list(range(100))})
     assert len(lines) == 41
