@@ -5,6 +5,7 @@ Knows no table: schema.py says what the shape is, the migrations how it came abo
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,16 @@ class StoreUnreachable(TallystickError, ConnectionError):
 
 class StoreNotMigrated(TallystickError, RuntimeError):
     """The store has another shape than this version of Tallystick knows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Migrated:
+    """A store that has this version's shape. before: its revision until then; None: it had none. granted: the roles
+    that may work in it.
+    """
+
+    before: str | None
+    granted: list[str]
 
 
 def open_store(dsn: str) -> Engine:
@@ -107,21 +118,22 @@ def connect_store(dsn: str) -> Engine:
     return engine
 
 
-def migrate(engine: Engine, *, grant_to: str | None = None) -> list[str]:
+def migrate(engine: Engine, *, grant_to: str | None = None) -> Migrated:
     """Bring the store to this version's shape, in one transaction. Quiet when it is there; two at once are safe.
 
     grant_to: a role that gets the rights to work in it. Whoever has them already gets them for the new shape too.
-    Gives the roles that have them. Raises RoleRefused, and StoreUnreachable where we are not the owner.
+    Raises RoleRefused, and StoreUnreachable where we are not the owner.
     """
     from alembic import command  # who only opens a store need not wait for it
 
     with _shape_changed(engine) as connection:
+        before = _newest_migration(connection)
         if connection.scalar(text("select to_regnamespace(:schema) is null"), {"schema": SCHEMA}):
             connection.execute(text(f"create schema {SCHEMA}"))
         command.upgrade(_alembic_config(connection), "head")
         for role in {*granted_roles(connection), *([grant_to] if grant_to else ())}:
             grant(connection, role)
-        return granted_roles(connection)
+        return Migrated(before=before, granted=granted_roles(connection))
 
 
 def downgrade(engine: Engine) -> str:
@@ -192,16 +204,20 @@ def _reason(error: OperationalError, url: URL) -> str:
 
 def _revision(connection: Connection, url: URL) -> str | None:
     """The newest migration that the store has; None where there was none. Raises StoreUnreachable."""
-    table = f"{SCHEMA}.{VERSION_TABLE}"
     try:
-        if connection.scalar(text("select to_regclass(:version_table) is null"), {"version_table": table}):
-            return None
-        found: str | None = connection.scalar(text(f"select version_num from {table}"))
+        return _newest_migration(connection)
     except ProgrammingError as error:
         if not isinstance(error.orig, InsufficientPrivilege):
             raise
         owner_does = f"run as the store's owner: tallystick store migrate --grant-to {url.username or 'ROLE'}"
         raise _refused(error.orig, url, owner_does) from None
+
+
+def _newest_migration(connection: Connection) -> str | None:
+    table = f"{SCHEMA}.{VERSION_TABLE}"
+    if connection.scalar(text("select to_regclass(:version_table) is null"), {"version_table": table}):
+        return None
+    found: str | None = connection.scalar(text(f"select version_num from {table}"))
     return found
 
 

@@ -11,11 +11,13 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, Engine, bindparam, make_url, select, text, update
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.exc import OperationalError
+from typer.testing import CliRunner
 
 from lab.servers.ports import free_port
 from lab.servers.postgres import STORE_OWNER, STORE_ROLE
 from lab.servers.process import wait_until
 from lab.servers.stack import LabStack
+from tallystick.cli.app import app
 from tallystick.connections.connections import ConnectionNotGiven
 from tallystick.model.verdict import Verdict
 from tallystick.store.downgrade_refused import DowngradeRefused
@@ -132,7 +134,11 @@ def test_a_downgrade_leaves_what_the_version_before_had_made(
         older.setattr(command, "upgrade", lambda config, _: upgrade(config, PREVIOUS))
         migrate(store, grant_to=STORE_ROLE)
     made = whole_shape(store)
-    migrate(store)
+    monkeypatch.setenv("TALLYSTICK_STORE_DSN", empty_store_dsn)
+    said = CliRunner().invoke(app, ["store", "migrate"]).stdout
+    assert said == (
+        f"the verdict store is upgraded from revision {PREVIOUS} to {REVISION}, the schema of this version\n"
+    )
     migrated = whole_shape(store)
     assert migrated != made
     assert downgrade(store) == PREVIOUS

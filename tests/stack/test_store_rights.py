@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 from lab.servers.postgres import STORE_OWNER, STORE_ROLE
 from lab.servers.stack import LabStack
 from tallystick.cli.app import app
-from tallystick.store.engine import StoreUnreachable, connect_store, migrate, open_store
+from tallystick.store.engine import Migrated, StoreUnreachable, connect_store, migrate, open_store
 from tallystick.store.rights import RIGHTS
-from tallystick.store.schema import APPEND_ONLY
+from tallystick.store.schema import APPEND_ONLY, REVISION
 from tests.unit.store.kept_tables import KEPT_BY_TRIGGERS
 
 _PRIVILEGES = ("INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER")
@@ -116,7 +116,7 @@ def test_a_role_that_was_granted_has_its_rights_after_each_migration(empty_store
         connection.exec_driver_sql("revoke all on tallystick.verdict from tallystick")
         connection.exec_driver_sql("grant all on all tables in schema tallystick to tallystick")
         connection.exec_driver_sql("grant update (detail) on tallystick.audit to tallystick")
-    assert migrate(owned) == [STORE_ROLE]
+    assert migrate(owned) == Migrated(before=REVISION, granted=[STORE_ROLE])
     with owned.connect() as connection:
         asked = text("select has_any_column_privilege('tallystick', 'tallystick.' || :table, :privilege)")
         may = {
@@ -153,7 +153,10 @@ def test_a_role_of_any_name_is_granted_and_one_that_no_grant_limits_is_refused(
     quoted = odd.replace('"', '""')
     with stack.store_server.connect() as admin:
         admin.execute(f'create role "{quoted}"')
-        assert granted(odd) == (0, "the verdict store has the schema of this version\n")
+        made = f"the verdict store is made, with the schema of this version: revision {REVISION}\n"
+        assert granted(odd) == (0, made)
+        already = f"the verdict store has the schema of this version already: revision {REVISION}\n"
+        assert granted(odd) == (0, already)
         with connect_store(empty_store_dsn).connect() as connection:
             asked = text("select has_table_privilege(:role, 'tallystick.audit', 'INSERT')")
             assert connection.scalar(asked, {"role": odd}) is True

@@ -41,10 +41,18 @@ def migrate_store(
     Example: `TALLYSTICK_STORE_DSN=postgresql://tally_owner@db/tally tallystick store migrate --grant-to tally`
     """
     from tallystick.store.engine import connect_store, migrate
+    from tallystick.store.schema import REVISION
 
-    granted = migrate(connect_store(store_dsn()), grant_to=grant_to)
-    typer.echo("the verdict store has the schema of this version")
-    if not granted:
+    done = migrate(connect_store(store_dsn()), grant_to=grant_to)
+    if done.before is None:
+        typer.echo(f"the verdict store is made, with the schema of this version: revision {REVISION}")
+    elif done.before != REVISION:
+        typer.echo(
+            f"the verdict store is upgraded from revision {done.before} to {REVISION}, the schema of this version"
+        )
+    else:
+        typer.echo(f"the verdict store has the schema of this version already: revision {REVISION}")
+    if not done.granted:
         typer.echo("only its owner may use it, who can also change the audit trail: name a second role with --grant-to")
 
 
