@@ -53,6 +53,7 @@ from lab.rounds.round_contracts import (
     reads_contract,
     write_contract,
 )
+from lab.rounds.running_round import FIRST_HOLDS_ENDED
 from lab.rounds.switched_book import SWITCHED_FAULTS
 from lab.servers.log_ends import LogEnds, Partition
 from lab.servers.stack import LabStack
@@ -355,7 +356,7 @@ class MixedRound:
             # Not while a transaction is being committed: an only broker that dies between the coordinator's decision
             # and its markers comes back without yet knowing the partitions' leaders, drops the markers, and leaves a
             # transaction that hangs. That is a fault of Kafka's, and no clean book.
-            if text.startswith("faults fired") and window == 2 and not three:
+            if text == FIRST_HOLDS_ENDED and window == 2 and not three:
                 self.stack.broker.kill()
                 self.stack.broker.restart()
                 self.say("the broker was killed and started again amid clean traffic")

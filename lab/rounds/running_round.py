@@ -1,7 +1,7 @@
 """A round at work: the services' processes, the order in which they are driven, and the transactions held open."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +22,8 @@ from lab.services.totals import total
 from lab.truth.truth import Fault, Truth
 
 Progress = Callable[[str], None]
+FIRST_HOLDS_ENDED = "drained; what was held open first has ended"
+"""Told between the two pairs of holds, when no transaction is open or being committed."""
 Hold = OpenProducerTransaction | OpenDatabaseTransaction
 
 
@@ -65,7 +67,7 @@ class RunningRound:
         self._sync(self.billing)
         self._end_holds(OpenProducerTransaction)
         self._drain()
-        self.progress(f"faults fired: {_counts(self.record.fired)}")
+        self.progress(FIRST_HOLDS_ENDED)
         self._open_holds(1)
         self._write(1)
         self._sync(self.billing)
@@ -86,6 +88,7 @@ class RunningRound:
             self.record.count(Fault.ABORTED_TRANSACTIONS, aborted)
         self._check_fired()
         truth = self._truth()
+        self.progress(f"faults fired: {_counts(truth.faults_fired)}")
         self.progress(f"released; {len(truth.anomalies)} disagreements are real")
         return truth
 
@@ -222,5 +225,5 @@ def _payout_fields(batch: Batch) -> tuple[dict[str, Any], ...]:
     return _fields(batch.payouts, late=False) + _fields(batch.late_payouts, late=True)
 
 
-def _counts(counts: Counter[str]) -> str:
+def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))

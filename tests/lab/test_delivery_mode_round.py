@@ -23,11 +23,16 @@ pytestmark = [pytest.mark.stack, pytest.mark.lab]
 
 @pytest.fixture(scope="module", params=list(DeliveryMode))
 def finished(request: pytest.FixtureRequest, lab_stack: LabStack) -> tuple[Round, Truth]:
+    """A round and its truth. What it told of its faults is what the truth counts."""
     mode: DeliveryMode = request.param
     round_ = prepare(lab_stack, mode, seed=1, namespace=f"r_{mode}")
-    with run_traffic(round_, payments=PAYMENTS, payouts=PAYOUTS) as running:
+    told: list[str] = []
+    with run_traffic(round_, payments=PAYMENTS, payouts=PAYOUTS, progress=told.append) as running:
         _assert_held_back(lab_stack, running, mode)
-        return round_, running.release()
+        truth = running.release()
+    counts = ", ".join(f"{fault} {count}" for fault, count in truth.faults_fired.items())
+    assert [line for line in told if line.startswith("faults fired")] == [f"faults fired: {counts}"]
+    return round_, truth
 
 
 def test_topics_and_ledger_differ_exactly_as_the_truth_says(lab_stack: LabStack, finished: tuple[Round, Truth]) -> None:
