@@ -5,7 +5,6 @@ from tallystick.kafka_log.fetch import fetcher, open_admin
 from tallystick.kafka_log.offset_census import OffsetProgress, OnProgress, take_census
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.model.census_values import PartitionCensus
-from tallystick.model.offsets import OffsetRange
 
 
 def census_of_topic(kafka: KafkaSettings, topic: str, *, on_progress: OnProgress) -> tuple[PartitionCensus, ...]:
@@ -19,12 +18,7 @@ def census_of_topic(kafka: KafkaSettings, topic: str, *, on_progress: OnProgress
         return tuple(
             take_census(
                 fetch,
-                OffsetRange(
-                    topic=part.topic,
-                    partition=part.partition,
-                    kafka_offset_start=part.log_start,
-                    kafka_offset_end=part.lso,
-                ),
+                part.stable_from(part.log_start),
                 log_start=part.log_start,
                 lso=part.lso,
                 high_watermark=part.high_watermark,

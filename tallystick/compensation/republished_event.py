@@ -192,11 +192,7 @@ def unread_ranges(
         known = judged.get(part.topic_partition)
         start = max(part.log_start, known.kafka_offset_end if known else 0)
         if start < part.lso:
-            ranges.append(
-                OffsetRange(
-                    topic=part.topic, partition=part.partition, kafka_offset_start=start, kafka_offset_end=part.lso
-                )
-            )
+            ranges.append(part.stable_from(start))
     return ranges
 
 

@@ -80,13 +80,7 @@ def read_committed(kafka: KafkaSettings, partitions: Iterable[PartitionSnapshot]
     Of a batch that nobody gets to read one, which says why. Raises BrokerUnreachable, also where retention takes what
     is being read.
     """
-    ranges = [
-        OffsetRange(
-            topic=part.topic, partition=part.partition, kafka_offset_start=part.log_start, kafka_offset_end=part.lso
-        )
-        for part in partitions
-        if part.log_start < part.lso
-    ]
+    ranges = [part.stable_from(part.log_start) for part in partitions if part.log_start < part.lso]
     if not ranges:
         return
     with _reading(kafka, ranges) as fetch:

@@ -51,6 +51,12 @@ class PartitionSnapshot:
         """All that a producer was told to be there lies below it, with acks=1 too."""
         return self.high_watermark if self.log_end is None else self.log_end
 
+    def stable_from(self, kafka_offset: int) -> OffsetRange:
+        """Return the offsets from this one up to the LSO: what is decided there. Not of an offset above it."""
+        return OffsetRange(
+            topic=self.topic, partition=self.partition, kafka_offset_start=kafka_offset, kafka_offset_end=self.lso
+        )
+
     @property
     def out_of_sync(self) -> tuple[int, ...]:
         return tuple(sorted(set(self.replicas) - set(self.in_sync)))

@@ -37,9 +37,4 @@ def read_config_check(
 
 
 def _newest(part: PartitionSnapshot) -> OffsetRange:
-    return OffsetRange(
-        topic=part.topic,
-        partition=part.partition,
-        kafka_offset_start=max(part.log_start, part.lso - NEWEST_OFFSETS),
-        kafka_offset_end=part.lso,
-    )
+    return part.stable_from(max(part.log_start, part.lso - NEWEST_OFFSETS))

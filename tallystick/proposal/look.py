@@ -27,7 +27,6 @@ from tallystick.ledger.jdbc import open_jdbc_connection
 from tallystick.ledger.jdbc_connection import jdbc_settings
 from tallystick.ledger.postgres_connection import open_ledger
 from tallystick.ledger.protocol import LedgerRefused
-from tallystick.model.offsets import OffsetRange
 from tallystick.proposal.samples import Column, ColumnKind, Event, Row, TableSample, TopicSample
 
 EVENTS_MAX = 500
@@ -45,12 +44,7 @@ def look_at_topics(kafka: KafkaSettings, topics: Sequence[str]) -> tuple[TopicSa
         samples = []
         for topic in topics:
             ranges = [
-                OffsetRange(
-                    topic=topic,
-                    partition=part.partition,
-                    kafka_offset_start=max(part.log_start, part.lso - _OFFSETS_MAX),
-                    kafka_offset_end=part.lso,
-                )
+                part.stable_from(max(part.log_start, part.lso - _OFFSETS_MAX))
                 for part in parts
                 if part.topic == topic and part.log_start < part.lso
             ]

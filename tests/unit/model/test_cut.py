@@ -70,6 +70,13 @@ def next_slice(*, previous_end: int | None = 10, mark: int | None = 20, **snapsh
 # One topic slice.
 
 
+def test_what_is_stable_of_a_partition_ends_at_its_lso_and_nothing_is_above() -> None:
+    part = partition_at(log_start=3, lso=15, high_watermark=20)
+    assert [part.stable_from(start) for start in (3, 15)] == [offsets(3, 15), offsets(15, 15)]
+    with pytest.raises(ValueError, match="16"):
+        part.stable_from(16)
+
+
 def test_a_slice_starts_where_the_previous_ended_and_ends_at_the_mark() -> None:
     part = next_slice(mark=18)
     assert (bounds(part), part.held, part.expired) == ((10, 18), False, 0)
