@@ -208,14 +208,14 @@ METRICS = (
         name="tallystick.money_at_risk.minor_units",
         unit="",
         kind=MetricKind.GAUGE,
-        says="Money in breaks that nobody has cleared or written off, in minor units of its currency",
+        says="Amounts of the copies in breaks that nobody has cleared or written off, in minor units of their currency",
         of=_money(ItemState.BROKEN),
     ),
     ContractMetric(
         name="tallystick.money_waiting.minor_units",
         unit="",
         kind=MetricKind.GAUGE,
-        says="Money in items that wait for their partner, in minor units of its currency",
+        says="Amounts of the copies that wait for their partner, in minor units of their currency",
         of=_money(ItemState.OPEN),
     ),
     ContractMetric(

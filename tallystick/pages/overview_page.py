@@ -37,9 +37,10 @@ class HeldRow:
 class OverviewRow:
     """One contract. newest: its newest judged window; last_broken: the newest broken one of those that were read.
 
-    open_money: of what is broken, per currency, in words. oldest_utc: when the oldest open or broken item was first
-    seen. without_verdict: windows that have ended and have none; are_all_without: there may be more than are shown.
-    looked: has the newest run asked who holds what, and what expires? given_up, loose: as ContractOverview has them.
+    open_money: of the broken copies, each with its own amount, per currency, in words. oldest_utc: when the oldest open
+    or broken item was first seen. without_verdict: windows that have ended and have none; are_all_without: there may be
+    more than are shown. looked: has the newest run asked who holds what, and what expires? given_up, loose: as
+    ContractOverview has them.
     """
 
     contract: str
@@ -68,7 +69,9 @@ class OverviewRow:
 
 @dataclass(frozen=True, kw_only=True)
 class OverviewPage:
-    """All contracts that the reader may see, those that need somebody first."""
+    """All contracts that the reader may see, those that need somebody first. open_money: two contracts that cover the
+    same books both count it.
+    """
 
     rows: tuple[OverviewRow, ...]
     sentence: str
@@ -122,7 +125,7 @@ def overview_row(book: ContractOverview, *, now_utc: datetime) -> OverviewRow:
 
 
 def open_money(standing: Iterable[ClassTotal]) -> tuple[str, ...]:
-    """Money of what is broken and nobody has cleared or written off, per currency, in words."""
+    """Amounts of the copies that are broken and that nobody has cleared or written off, per currency, in words."""
     money = total_money(
         (group.items.currency, group.items.amount_minor)
         for group in standing

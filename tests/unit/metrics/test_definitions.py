@@ -76,6 +76,14 @@ def test_money_is_summed_per_currency_and_never_across() -> None:
     assert found["money_at_risk.minor_units"] == [({"currency": "EUR"}, 2), ({"currency": "JPY"}, 4)]
 
 
+def test_money_is_that_of_each_copy_and_of_each_contract_as_its_text_says() -> None:
+    mismatch = replace(BOOKS, standing=(standing(ItemState.BROKEN, 90),))  # of an event of 100: at stake are 10
+    twin = replace(mismatch, contract=f"{mismatch.contract}_too")
+    assert said(mismatch, twin)["money_at_risk.minor_units"] == [({"currency": "EUR"}, 90)] * 2
+    texts = [metric.says for metric in METRICS if "money" in metric.name]
+    assert [text.startswith("Amounts of the copies") for text in texts] == [True, True]
+
+
 def test_a_currency_that_is_none_is_no_label() -> None:
     """A topic's text must not make a series."""
     odd = ("", "eur", "X" * 500, "pay-4711")
