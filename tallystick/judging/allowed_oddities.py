@@ -67,7 +67,7 @@ def count_oddities(result: RunResult) -> tuple[Oddity, ...]:
         Oddity(
             name="late partners",
             count=noticed[Notice.LATE_PARTNER],
-            why="A partner may come after its deadline: the books are whole again, the pipeline was slow.",
+            why="A partner may come after its deadline: the books are whole again. It was slow, or our own repair.",
         ),
         Oddity(
             name="values written differently",

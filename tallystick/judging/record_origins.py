@@ -3,7 +3,7 @@
 Cost grows with breaks, not with rows. A function of the log; but the log forgets, and then a copy has no origin.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from tallystick.anomalies.breaks.duplicate_in_topic import original_item_id
@@ -41,8 +41,12 @@ def origins_needed(
     legs: Iterable[LegsCase],
     census: Iterable[PartitionCensus],
     deadlines: Deadlines,
+    *,
+    repaired: Collection[str] = (),
 ) -> frozenset[str]:
-    """Return the item ids of the topic copies whose writers a class may ask for."""
+    """Return the item ids of the topic copies whose writers a class may ask for. repaired: items of executed actions,
+    whose partner may be a repair of ours.
+    """
     wanted = {
         item_id
         for outcome in outcomes
@@ -54,6 +58,8 @@ def origins_needed(
         if absent_legs(case, contract.legs) and judge_legs(case, deadlines) is MatchStatus.FOLLOWER_ABSENT:
             wanted.update(_of_legs(case))
     wanted.update(bled_item_ids(census))
+    if repaired:
+        wanted.update(topic.item_id for one in outcomes for topic, other in one.agreeing if other.item_id in repaired)
     return frozenset(item_id for item_id in wanted if item_id.startswith("topic:"))
 
 

@@ -220,6 +220,8 @@ class ClusterState:
     rewritten: tuple[RewrittenBatch, ...] = ()
     expiries: tuple[UnreadExpiry, ...] = ()
     actions: tuple[ExecutedAction, ...] = ()
+    posted: tuple[str, ...] = ()
+    """Item ids of rows that such a compensation wrote: they name its action, for an item that was broken still."""
     repairs: tuple[KnownRepair, ...] | None = None
     """Actions that were begun, of those that records and rows of this cut name; None: not kept."""
     ledger: LedgerSnapshot | None = None

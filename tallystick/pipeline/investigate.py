@@ -420,7 +420,10 @@ def _record_origins(paired: PairedItems) -> Mapping[str, LogRecord]:
     before = located.look_ups.cluster_state.partitions_before
     recreated = {one.topic for one in before if is_recreated(scanned.cut, one)}
     deadlines = paired.dated.deadlines
-    wanted = origins_needed(scanned.contract, paired.outcomes, paired.legs, located.census, deadlines)
+    repaired = {one.item.item_id for one in located.look_ups.cluster_state.actions}
+    wanted = origins_needed(
+        scanned.contract, paired.outcomes, paired.legs, located.census, deadlines, repaired=repaired
+    )
     wanted |= {topic_item_id(one.topic, one.partition, one.kafka_offset) for one in scanned.scan.out_of_order}
     return read_record_origins(
         scanned.sides.fetcher(),

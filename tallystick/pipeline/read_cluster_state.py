@@ -8,6 +8,7 @@ from tallystick.kafka_cluster.batch_fingerprints import written_anew_and_gone
 from tallystick.kafka_cluster.cursor_progress import LOOK_BACK_CUTS, held_positions
 from tallystick.kafka_cluster.snapshot import LastBatches, read_clusters
 from tallystick.kafka_cluster.state import CLUSTER_STATE, ClusterState, ExecutedAction, PositionSums, RewrittenBatch
+from tallystick.matching.scan_result import ledger_item_id
 from tallystick.model.cut import Cut, LedgerSnapshot, PartitionSnapshot, continues_history
 from tallystick.model.open_item import ItemState
 from tallystick.pipeline.run_history import RunHistory
@@ -38,6 +39,7 @@ def read_cluster_state(
         sides.clusters(), sides.contract, cut, partitions_before=partitions_before, scanned=scanned, earlier=earlier
     )
     held = [one.topic_partition for one in held_positions(cut)]
+    actions, posted = _actions(engine, sides, cut, past)
     return replace(
         around,
         rewritten=(
@@ -46,7 +48,8 @@ def read_cluster_state(
             *written_anew_and_gone(past.previous, cut, earlier.anchors, around.partitions_after),
         ),
         server_proofs=sides.server_proofs,
-        actions=_actions(engine, sides, cut, past),
+        actions=actions,
+        posted=posted,
         cursor_positions=read_cursor_positions(engine, sides.contract.name, held, before=cut.n, cuts=LOOK_BACK_CUTS)
         if held
         else (),
@@ -80,8 +83,11 @@ def _another_history(cut: Cut, read: LedgerSnapshot) -> LedgerSnapshot | None:
     return None if same_history else read
 
 
-def _actions(engine: Engine, sides: Sources, cut: Cut, past: RunHistory) -> tuple[ExecutedAction, ...]:
-    """Compensations that were published, whose item was broken still when the cut was made, and that left no trace.
+def _actions(
+    engine: Engine, sides: Sources, cut: Cut, past: RunHistory
+) -> tuple[tuple[ExecutedAction, ...], tuple[str, ...]]:
+    """Compensations that were published, whose item was broken still when the cut was made, and that left no trace; and
+    the item ids of the rows of others.
 
     None that was planned before a cut that was closed unread, or had lost offsets: it may have stood there. Nor one
     whose row stands: by xmin an UPDATE may have taken it to a later cut, and else it has been judged for what it is.
@@ -98,5 +104,9 @@ def _actions(engine: Engine, sides: Sources, cut: Cut, past: RunHistory) -> tupl
     ]
     keys = {one.item.match_key for one in was_read}
     rows = sides.ledger.look_up_rows(keys, cut.ledger_slice) if keys else {}
-    standing = {row.action_id for found in rows.values() for row in found}
-    return tuple(one for one in was_read if str(one.action_id) not in standing)
+    standing = {row.action_id: ledger_item_id(row.row_id) for found in rows.values() for row in found if row.action_id}
+    ours = [str(one.action_id) for one in was_read]
+    return (
+        tuple(one for one, action_id in zip(was_read, ours, strict=True) if action_id not in standing),
+        tuple(standing[action_id] for action_id in ours if action_id in standing),
+    )

@@ -357,8 +357,8 @@ NOTICE_TEXTS: Mapping[Notice, ClassText] = {
     ),
     Notice.LATE_PARTNER: ClassText(
         title="Late partners",
-        means="Items found their partner after their deadline.",
-        check_first="Compare partner_grace_seconds with the lag that the pipeline really has.",
+        means="Items found their partner after their deadline, or by a repair of ours, which the sentence tells apart.",
+        check_first="Compare partner_grace_seconds with the lag that the pipeline really has. Of repairs: nothing.",
     ),
     Notice.PAIRED_ACROSS_WINDOWS: ClassText(
         title="Paired across windows",

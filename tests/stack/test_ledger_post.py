@@ -30,7 +30,7 @@ from tallystick.executor.effects.step import ExecutorStep
 from tallystick.executor.execute_plan import Execution
 from tallystick.ledger.protocol import LedgerRefused
 from tallystick.matching.closed_cut import closing_of
-from tallystick.model.finding_names import BreakClass
+from tallystick.model.finding_names import BreakClass, Notice
 from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import ExitCode, Verdict
@@ -107,6 +107,8 @@ def test_a_missing_row_is_posted_once_also_when_its_outcome_was_lost_and_the_nex
     books.both(payment("w2"))
     clean = books.next_run()
     assert (clean.result.verdict, clean.result.breaks) == (Verdict.MATCHED, ())
+    (told,) = (one for one in clean.result.notices if one.notice is Notice.LATE_PARTNER)
+    assert (told.sentence, told.details) == ("1 broken item found our own repair.", {"repaired": 1})
     (item_after,) = (one for one in clean.result.items if one.match_key == LOST.event_id)
     assert item_after.state is ItemState.CLEARED
     assert outstanding_breaks(books.store, books.contract.name) == ()

@@ -335,6 +335,8 @@ def test_a_repair_without_effect_is_told_once_and_is_not_planned_again(
         books.both(payment("b"))
         run = books.next_run()
         assert _states(run)[repaired.event_id] is ItemState.CLEARED
+        (told,) = (one.sentence for one in run.result.notices if one.notice is Notice.LATE_PARTNER)
+        assert told == "1 broken item found our own repair."
         assert kinds(run) == expected(("compensation_not_effective", botched), ("phantom_in_topic", botched))
         (found,) = _of(run, "compensation_not_effective")
         assert found.evidence["action_id"] in {str(item.action_id) for item in plan.items}

@@ -3,29 +3,51 @@
 Evidence: an earlier run proved the item to be alone past its deadline, and a partner cleared it now. An item that was
 merely open may have had its partner in time, behind a held side or between two cuts, so it is not counted; nor is one
 whose row was read from an open transaction, since its event was there all along (open_read_in_ledger).
+
+A partner that is a repair of ours was not late: the store knows its action, and the copy names it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from tallystick.kafka_cluster.state import ClusterState
+from tallystick.kafka_log.record import LogRecord
 from tallystick.matching.match_case import Entry, MatchResult
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import BreakClass, Notice
 from tallystick.model.findings import NoticeFound
 from tallystick.model.open_item import ItemState
+from tallystick.text.verdict_sentence import counted
 
 
-def late_partner(cut: Cut, outcomes: tuple[MatchResult, ...]) -> Iterator[NoticeFound]:
+def late_partner(
+    cut: Cut, outcomes: tuple[MatchResult, ...], record_origins: Mapping[str, LogRecord], cluster: ClusterState
+) -> Iterator[NoticeFound]:
     """Yield one notice per run. lateness: seconds from the deadline to the end of this window, at most."""
-    agreeing = (copy for outcome in outcomes for pair in outcome.agreeing for copy in pair)
-    late = {copy.item_id: copy for copy in agreeing if was_alone(copy)}.values()
-    if late:
-        first_due = min(copy.carried.due_utc for copy in late if copy.carried)
-        lateness = int((cut.marked_at_utc - first_due).total_seconds())
+    actions = {(one.item.item_id, str(one.action_id)) for one in cluster.actions}
+    late: dict[str, Entry] = {}
+    repaired: set[str] = set()
+    for topic, ledger in (pair for outcome in outcomes for pair in outcome.agreeing):
+        record = record_origins.get(topic.item_id)
+        is_ours = ledger.item_id in cluster.posted or (record and (ledger.item_id, record.action_id) in actions)
+        for copy in filter(was_alone, (topic, ledger)):
+            if is_ours:
+                repaired.add(copy.item_id)
+            else:
+                late[copy.item_id] = copy
+    details, said = {}, []
+    if dues := [copy.carried.due_utc for copy in late.values() if copy.carried]:
+        lateness = int((cut.marked_at_utc - min(dues)).total_seconds())
+        details["late_seconds_max"] = lateness
+        said.append(f"{len(late)} items found their partner after their deadline, the latest up to {lateness} s late.")
+    if repaired:
+        details["repaired"] = len(repaired)
+        said.append(f"{counted(len(repaired), 'broken item')} found our own repair.")
+    if said:
         yield NoticeFound(
             notice=Notice.LATE_PARTNER,
-            sentence=f"{len(late)} items found their partner after their deadline, the latest up to {lateness} s late.",
-            count=len(late),
-            details={"late_seconds_max": lateness},
+            sentence=" ".join(said),
+            count=len(late) + len(repaired),
+            details=details,
         )
 
 

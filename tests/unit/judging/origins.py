@@ -3,7 +3,14 @@
 from tallystick.judging.record_origins import origins_needed
 
 
-def wanted(evidence: object) -> set[str]:
+def wanted(evidence: object, *repaired: str) -> set[str]:
     return set(
-        origins_needed(evidence.contract, evidence.outcomes, evidence.incomplete, evidence.census, evidence.deadlines)
+        origins_needed(
+            evidence.contract,
+            evidence.outcomes,
+            evidence.incomplete,
+            evidence.census,
+            evidence.deadlines,
+            repaired=repaired,
+        )
     )

@@ -9,6 +9,7 @@ from tallystick.kafka_log.batch_header import Marker
 from tallystick.matching.evidence import LegsCase
 from tallystick.matching.match_case import RecordLocation
 from tallystick.model.census_values import BledBatch
+from tallystick.model.open_item import ItemState
 from tests.unit.anomalies.copies import item_at
 from tests.unit.builders import (
     IN_TOPIC,
@@ -52,6 +53,12 @@ def test_a_lone_row_asks_for_the_last_record_that_no_reader_may_see() -> None:
 def test_what_waits_or_is_matched_asks_for_nobody() -> None:
     assert wanted(evidence_of(event(11), lookup_hits=[seen(LEDGER, RecordLocation.PENDING, 1)])) == set()
     assert wanted(evidence_of(event(11), row(1))) == set()
+
+
+def test_the_event_of_a_row_whose_break_was_repaired_is_asked_for_and_that_of_another_is_not() -> None:
+    rows = [item_of(row(n, f"ev-{n}"), ItemState.BROKEN) for n in (1, 2)]
+    evidence = evidence_of(event(11, "ev-1"), event(12, "ev-2"), carried=rows)
+    assert wanted(evidence, rows[0].item_id) == {item_at(11)}
 
 
 def test_a_torn_transaction_asks_for_all_its_legs_once_it_is_proven() -> None:

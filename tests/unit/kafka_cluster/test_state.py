@@ -75,6 +75,7 @@ FULL = ClusterState(
     ledger_files=(
         FileChange(before=LedgerFile(path="a.parquet", size_bytes=2**53 + 1, modified_ns=2**60 + 1), after=None),
     ),
+    posted=("ledger:2",),
     ledger_lost=(LedgerAnchor(position=2**62 + 1, row_id="a", key_checksum=2**32 - 1),),
     cursor_positions=(*positions_of((20, 2**53 + 1)), *positions_of((300, 301), side=None)),
     server_proofs=(ServerProof(connection="kafka_billing", setting="security.protocol", value="SSL", needs="SSL"),),
