@@ -26,6 +26,7 @@ from functools import partial
 from uuid import UUID
 
 from confluent_kafka import KafkaException
+from pydantic import ValidationError
 from sqlalchemy import Engine
 
 from tallystick.compensation.approval_rules import refuse_too_few_people, why_too_old
@@ -131,7 +132,14 @@ def execute_plan(
         _refuse_unapproved(work, approved_hash, allowed=contract)
         on_progress(ExecutorStep.APPROVED, {})
         outcomes = _rehearse(work) if plan.dry_run else _execute(work)
-    except (RuntimeError, ConnectionError, KafkaException, ContractChangeRefused, LedgerRefused) as error:
+    except (
+        RuntimeError,
+        ConnectionError,
+        KafkaException,
+        ContractChangeRefused,
+        LedgerRefused,
+        ValidationError,  # of what another release has stored
+    ) as error:
         if isinstance(error, PlanRefused | LedgerRefused):
             refuse_begun(work, str(error))
         on_progress(ExecutorStep.STOPPED, {"error": type(error).__name__, "message": str(error)})
@@ -163,7 +171,8 @@ def _refuse_unapproved(work: ExecutionContext, approved_hash: str, *, allowed: C
     if contract.compensation is None:
         raise CompensationOff(
             f"{contract.name}: the contract has no compensation any more, and the one by which plan {plan.plan_id} was "
-            "begun is not stored; expected the section until the plan has ended: put it back, and execute the plan"
+            "begun is not stored or not readable; expected the section until the plan has ended: put it "
+            "back, and execute the plan"
         )
     asked, voided = requesters(work.engine, plan), last_voided(work.engine, plan)
     agreed = agreements(work.engine, plan.plan_id, voided=voided, scheduler_run_id=work.approved_in)

@@ -44,7 +44,7 @@ from tallystick.store.plans.plan_store import (
     ActionState,
     StoredAction,
 )
-from tallystick.store.runs.contract_store import contract_of_fingerprint, read_contract
+from tallystick.store.runs.contract_store import contract_begun_under, contract_of_fingerprint
 from tallystick.store.runs.loss_store import last_cut_with_offsets_lost
 
 
@@ -56,12 +56,12 @@ def contract_to_look_by(engine: Engine, contract: Contract, plan: Plan) -> Contr
     """
     if contract.fingerprint == plan.contract_fingerprint:
         return contract
-    then = contract_of_fingerprint(engine, contract.name, plan.contract_fingerprint)
     rules, kinds = contract.compensation, {item.kind for item in plan.items}
     posts, triggers = not kinds.isdisjoint(INTO_LEDGER), RepairKind.TRIGGER in kinds
     if rules is None or (posts and not rules.post) or (triggers and not rules.trigger):
-        then = then or read_contract(engine, contract.name, plan.cut_n)
+        then = contract_begun_under(engine, contract.name, plan.contract_fingerprint, cut_n=plan.cut_n)
         return contract.model_copy(update={"compensation": then.compensation}) if then else contract
+    then = contract_of_fingerprint(engine, contract.name, plan.contract_fingerprint)
     if then is None or then.compensation is None:
         return contract
     as_then = rules.model_copy(update={"reversal": then.compensation.reversal})
@@ -86,7 +86,7 @@ def _why_otherwise(kind: RepairKind, then: CompensationRules | None, now: Compen
     if kind not in (RepairKind.REVERSE, *INTO_LEDGER):
         return None
     if then is None or now is None:
-        return "the contract has changed, and how its plan was to be done is not stored or not in it any more"
+        return "the contract has changed, and how its plan was to be done is not stored, readable or in it any more"
     if kind is not RepairKind.POST and then.reversal != now.reversal:
         return f"its plan was approved under compensation.reversal {then.reversal}, and the contract has {now.reversal}"
     if kind in INTO_LEDGER and _rows_written(then.post) != _rows_written(now.post):

@@ -27,7 +27,12 @@ from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.store.alerts.alert_store import firing_names, pending_alerts
 from tallystick.store.breaks.break_store import keys_whose_copies_differ, transactions_with_lonely_copies
-from tallystick.store.runs.contract_store import contract_of_fingerprint, keep_contract, newest_contract
+from tallystick.store.runs.contract_store import (
+    contract_begun_under,
+    contract_of_fingerprint,
+    keep_contract,
+    newest_contract,
+)
 from tallystick.store.runs.cut_store import (
     CutAlreadyOpen,
     CutNotFound,
@@ -93,6 +98,29 @@ def test_a_contract_is_kept_by_its_fingerprint_whether_or_not_a_cut_is_made_unde
         keep_contract(store, contract)
     assert contract_of_fingerprint(store, contract.name, contract.fingerprint) == contract
     assert newest_contract(store, contract.name) is None
+
+
+def test_a_kept_contract_that_this_release_refuses_is_as_one_that_is_not_kept(
+    store: Engine, books: Any, new_contract: Any
+) -> None:
+    books.save(store, books.cut(0))
+    of_cut, of_plan = books.contract, new_contract(partner_grace_seconds=7)
+    keep_contract(store, of_plan)
+
+    def found() -> list[Any]:
+        asked = store, of_plan.name, of_plan.fingerprint
+        return [contract_of_fingerprint(*asked), *(contract_begun_under(*asked, cut_n=n) for n in (0, 9))]
+
+    def refuse(fingerprint: str) -> None:
+        spoilt = text("update tallystick.contract_version set body = body - 'direction' where fingerprint = :one")
+        with store.begin() as connection:
+            connection.execute(spoilt, {"one": fingerprint})
+
+    assert found() == [of_plan] * 3
+    refuse(of_plan.fingerprint)
+    assert found() == [None, of_cut, None]
+    refuse(of_cut.fingerprint)
+    assert found() == [None] * 3
 
 
 def test_an_open_cut_is_the_lock_of_its_contract(store: Engine, books: Any, new_contract: Any) -> None:

@@ -20,7 +20,7 @@ from tallystick.host.terminal_user import Terminal, at_terminal
 from tallystick.model.break_history import ExecutedRepair, KnownRepair
 from tallystick.model.errors import TallystickError
 from tallystick.model.findings import total_money
-from tallystick.store.runs.contract_store import contract_of_fingerprint, newest_contract, read_contract
+from tallystick.store.runs.contract_store import contract_begun_under, newest_contract
 from tallystick.store.schema import audit as audit_table
 from tallystick.store.schema import compensation_action, compensation_plan
 
@@ -212,12 +212,14 @@ def known_repairs(engine: Engine, action_ids: Collection[str]) -> tuple[KnownRep
 
 
 def _amounts_taking_back(engine: Engine, plan: Plan, item: PlanItem) -> tuple[int, ...]:
-    """By the contract that its plan was begun under, and as it is now: an earlier release went by the newest."""
+    """By the contract that its plan was begun under, and as it is now: an earlier release went by the newest. Either
+    sign where the former is not readable any more.
+    """
     newest = newest_contract(engine, plan.contract)
-    begun_under = contract_of_fingerprint(engine, plan.contract, plan.contract_fingerprint)
-    contracts = begun_under or read_contract(engine, plan.contract, plan.cut_n), newest.contract if newest else None
+    then = contract_begun_under(engine, plan.contract, plan.contract_fingerprint, cut_n=plan.cut_n)
+    contracts = then, newest.contract if newest else None
     rules = [contract.compensation for contract in contracts if contract and contract.compensation]
-    signs = {-1 if one.reversal == "negated" else 1 for one in rules} or {-1, 1}
+    signs = {-1 if one.reversal == "negated" else 1 for one in rules if then} or {-1, 1}
     return tuple(sorted(sign * item.amount_minor for sign in signs))
 
 

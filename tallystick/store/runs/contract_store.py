@@ -6,6 +6,7 @@ Reports of old runs do not change with the file.
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ValidationError
 from sqlalchemy import Connection, Engine, Select, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
@@ -63,11 +64,28 @@ def read_contract(engine: Engine, contract_name: str, n: int) -> Contract | None
 
 
 def contract_of_fingerprint(engine: Engine, contract_name: str, fingerprint: str) -> Contract | None:
-    """Return the contract of this fingerprint; None where no cut was made and no plan begun under it."""
+    """Return the contract of this fingerprint; None where no cut was made and no plan begun under it, or this release
+    does not take it for a contract.
+    """
     c = contract_version.c
     with engine.connect() as connection:
         body = connection.scalar(select(c.body).where(c.contract == contract_name, c.fingerprint == fingerprint))
-    return Contract.model_validate(body) if body is not None else None
+    try:
+        return Contract.model_validate(body) if body is not None else None
+    except ValidationError:
+        return None
+
+
+def contract_begun_under(engine: Engine, contract_name: str, fingerprint: str, *, cut_n: int) -> Contract | None:
+    """Return the contract of this fingerprint, or else the one of cut n; None where neither is there, or this release
+    takes neither for a contract.
+    """
+    if then := contract_of_fingerprint(engine, contract_name, fingerprint):
+        return then
+    try:
+        return read_contract(engine, contract_name, cut_n)
+    except ValidationError:
+        return None
 
 
 def keep_contract(engine: Engine, contract: Contract) -> None:

@@ -53,7 +53,7 @@ from tallystick.store.plans.plan_store import (
 )
 from tests.simulator.standins.alert_functions import firing_alerts
 from tests.simulator.standins.run_functions import (
-    contract_of_fingerprint,
+    contract_begun_under,
     one_run_at_rest,
     outstanding_classes,
     read_contract,
@@ -128,10 +128,10 @@ def known_repairs(engine: Store, action_ids: Collection[str]) -> tuple[KnownRepa
 
 def _amounts_taking_back(engine: Store, plan: Plan, item: PlanItem) -> tuple[int, ...]:
     rows = engine.of(plan.contract).cuts
-    begun_under = contract_of_fingerprint(engine, plan.contract, plan.contract_fingerprint)
-    contracts = (begun_under or read_contract(engine, plan.contract, plan.cut_n), rows[-1].contract if rows else None)
+    then = contract_begun_under(engine, plan.contract, plan.contract_fingerprint, cut_n=plan.cut_n)
+    contracts = (then, rows[-1].contract if rows else None)
     rules = [contract.compensation for contract in contracts if contract and contract.compensation]
-    signs = {-1 if one.reversal == "negated" else 1 for one in rules} or {-1, 1}
+    signs = {-1 if one.reversal == "negated" else 1 for one in rules if then} or {-1, 1}
     return tuple(sorted(sign * item.amount_minor for sign in signs))
 
 

@@ -52,6 +52,10 @@ def contract_of_fingerprint(engine: Store, contract_name: str, fingerprint: str)
     return engine.contracts.get((contract_name, fingerprint)) or next(of_cuts, None)
 
 
+def contract_begun_under(engine: Store, contract_name: str, fingerprint: str, *, cut_n: int) -> Contract | None:
+    return contract_of_fingerprint(engine, contract_name, fingerprint) or read_contract(engine, contract_name, cut_n)
+
+
 def keep_contract(engine: Store, contract: Contract) -> None:
     if contract_of_fingerprint(engine, contract.name, contract.fingerprint) is None:
         with engine.writing("keep_contract"):

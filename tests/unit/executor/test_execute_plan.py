@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from pydantic import ValidationError
 
 from tallystick.compensation.approval_rules import YesVoided
 from tallystick.compensation.kill_switch import ActingStopped, SwitchSetting
@@ -323,7 +324,7 @@ def test_of_a_begun_plan_what_would_be_done_otherwise_by_now_is_stopped_but_not_
 def test_a_begun_plan_whose_rules_nobody_knows_any_more_says_what_to_put_back(store: Store) -> None:
     none = contract().model_copy(update={"compensation": None})
     store.begun = held(ONE)
-    put_back = "no compensation any more, and the one by which plan .* was begun is not stored; .* put it back"
+    put_back = "the one by which plan .* was begun is not stored or not readable; .* put it back"
     with pytest.raises(CompensationOff, match=put_back):
         start(rules=none)
     store.by_then = contract(**ONE_PERSON)
@@ -396,6 +397,17 @@ def test_what_a_dag_repairs_is_handed_over_and_nothing_of_it_is_published(store:
 
 
 # The switch.
+
+
+def test_a_stored_contract_that_this_release_refuses_stops_a_start_by_a_line_of_the_trail(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start()
+    assert store.audited == ["approved", "finished"]
+    monkeypatch.setattr(execute_plan, "require_same_books", lambda *_: Contract.model_validate({}))
+    with pytest.raises(ValidationError):
+        start()
+    assert store.audited[2:] == ["approved", "stopped"]
 
 
 STOPPED = SwitchSetting(contract=None, stopped=True, by="dan", because="why", at_utc=NOON)

@@ -476,15 +476,15 @@ class Contracts:
         self.of_plan: Contract | None = None
         self.of_cut: Contract | None = None
         monkeypatch.setattr(prove_repairs, "contract_of_fingerprint", self.contract_of_fingerprint)
-        monkeypatch.setattr(prove_repairs, "read_contract", self.read_contract)
+        monkeypatch.setattr(prove_repairs, "contract_begun_under", self.contract_begun_under)
 
     def contract_of_fingerprint(self, engine: str, name: str, fingerprint: str) -> Contract | None:
         assert (engine, name, fingerprint) == ("engine", contract_of().name, UNDER)
         return self.of_plan
 
-    def read_contract(self, engine: str, name: str, n: int) -> Contract | None:
-        assert (engine, name, n) == ("engine", contract_of().name, PLANNED_AT)
-        return self.of_cut
+    def contract_begun_under(self, engine: str, name: str, fingerprint: str, *, cut_n: int) -> Contract | None:
+        assert cut_n == PLANNED_AT
+        return self.contract_of_fingerprint(engine, name, fingerprint) or self.of_cut
 
 
 @pytest.fixture
@@ -574,5 +574,5 @@ def test_where_the_plans_own_contract_is_not_stored_nobody_knows_how_it_was_to_b
         RepairKind.COUNTERPOST,
     ]
     assert set(reasons.values()) == {
-        "the contract has changed, and how its plan was to be done is not stored or not in it any more"
+        "the contract has changed, and how its plan was to be done is not stored, readable or in it any more"
     }
