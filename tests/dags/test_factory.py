@@ -25,7 +25,7 @@ from tallystick_airflow import (
     verdict_deadline,
 )
 from tallystick_airflow.contract_files import ContractFile, read_contract_files
-from tallystick_airflow.dags import reconcile_dag
+from tallystick_airflow.dags import factory, reconcile_dag
 from tallystick_airflow.dags.settings import COMPENSATE_TASKS, RECONCILE_TASKS, DagSettings, SettingRefused
 
 CONTRACTS = Path(__file__).parents[2] / "dags" / "contracts"
@@ -325,6 +325,35 @@ def test_a_group_has_no_settings_of_a_dag(name: str) -> None:
 
 def test_the_repairs_of_a_group_are_dags_of_their_own() -> None:
     assert sorted(compensation_dags(CONTRACTS, dag_id_prefix="t_")) == ["t_compensate_billing_payouts"]
+
+
+def test_a_repair_that_cannot_be_built_or_read_is_shown_and_takes_no_other_down(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contracts = folder / "their_contracts"
+    repairs = (contracts / "billing_payouts.yaml").read_text().replace("contract: billing_payouts", "contract: NAME")
+    for name in ("billing_advances", "billing_zakat"):
+        (contracts / f"{name}.yaml").write_text(repairs.replace("NAME", name))
+    (folder / "ours_dag.py").write_text(TWO_LINES.replace("reconcile_dags", "compensation_dags"))
+    theirs = [f"compensate_billing_{name}" for name in ("advances", "payouts", "zakat")]
+    bag = parse(folder)
+    assert (bag.import_errors, sorted(bag.dag_ids)) == ({}, theirs)
+    refuse_one(contracts)
+    make = factory.compensate_dag
+
+    def fails_for_payouts(file: ContractFile, settings: DagSettings) -> Any:
+        dag = make(file, settings)
+        if file.contract.name == "billing_payouts":
+            raise OverflowError("date value out of range")
+        return dag
+
+    monkeypatch.setattr(factory, "compensate_dag", fails_for_payouts)
+    bag = parse(folder)
+    others = [dag_id for dag_id in theirs if dag_id != "compensate_billing_payouts"]
+    assert (bag.import_errors, sorted(bag.dag_ids)) == ({}, [*others, "refused_contracts"])
+    shown = str(bag.dags["refused_contracts"].doc_md)
+    assert "compensate_billing_payouts could not be built: OverflowError: date value out of range" in shown
+    assert "billing_refunds.yaml: direction" in shown
 
 
 def test_a_dag_of_ones_own_may_have_our_deadline() -> None:

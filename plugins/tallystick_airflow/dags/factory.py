@@ -11,7 +11,7 @@ as an import error of a file of its own. Its missed windows are caught up when t
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,30 +51,17 @@ def reconcile_dags(
     files = read_contract_files(_folder(folder, _calling_file()))
     common = DagSettings(**settings)
     _refuse_unknown(files, per_contract or {})
-    dags, failed = {}, []
-    for file in files.accepted:
-        own = common.with_changes((per_contract or {}).get(file.contract.name, {}))
-        for dag_id, make in _makers_of(file, own):
-            try:
-                dags[dag_id] = make(file, own)
-            except Exception as error:  # whatever Airflow has against one contract, the others must be reconciled
-                _log.exception("%s: %s could not be built", file.path, dag_id)
-                forget_dag(dag_id)
-                failed.append(f"{file.path}: {dag_id} could not be built: {type(error).__name__}: {error}")
-    if shown := (*(files.refused if show_refused else ()), *failed):
-        red = refused_dag(shown, common)
-        dags[red.dag_id] = red
-    return dags
+    return _build(files, common, per_contract or {}, makers=(reconcile_dag, compensate_dag), show_refused=show_refused)
 
 
-def compensation_dags(folder: str | os.PathLike[str] | None = None, **settings: Any) -> dict[str, DAG]:
-    """Return the DAGs that repair alone, for contracts that `reconcile_task_group` reconciles. Folder and settings as
-    in `reconcile_dags`.
+def compensation_dags(
+    folder: str | os.PathLike[str] | None = None, *, show_refused: bool = True, **settings: Any
+) -> dict[str, DAG]:
+    """Return the DAGs that repair alone, for contracts that `reconcile_task_group` reconciles. All arguments as in
+    `reconcile_dags`, and what is refused or could not be built is shown as there.
     """
     files = read_contract_files(_folder(folder, _calling_file()))
-    common = DagSettings(**settings)
-    made = [compensate_dag(file, common) for file in files.accepted if file.contract.compensation]
-    return {dag.dag_id: dag for dag in made}
+    return _build(files, DagSettings(**settings), {}, makers=(compensate_dag,), show_refused=show_refused)
 
 
 def refuse_contract_dags(folder: str | os.PathLike[str] | None = None) -> None:
@@ -123,6 +110,32 @@ def reconcile_task_group(
         if tasks.offer is not None:
             add_end_of_offer(tasks.offer, asked)
     return group
+
+
+def _build(
+    files: ContractFiles,
+    common: DagSettings,
+    per_contract: Mapping[str, Mapping[str, Any]],
+    *,
+    makers: Collection[Callable[..., DAG]],
+    show_refused: bool,
+) -> dict[str, DAG]:
+    dags, failed = {}, []
+    for file in files.accepted:
+        own = common.with_changes(per_contract.get(file.contract.name, {}))
+        for dag_id, make in _makers_of(file, own):
+            if make not in makers:
+                continue
+            try:
+                dags[dag_id] = make(file, own)
+            except Exception as error:  # whatever Airflow has against one contract, the others must be there
+                _log.exception("%s: %s could not be built", file.path, dag_id)
+                forget_dag(dag_id)
+                failed.append(f"{file.path}: {dag_id} could not be built: {type(error).__name__}: {error}")
+    if shown := (*(files.refused if show_refused else ()), *failed):
+        red = refused_dag(shown, common)
+        dags[red.dag_id] = red
+    return dags
 
 
 def _makers_of(file: ContractFile, settings: DagSettings) -> Iterator[tuple[str, Callable[..., DAG]]]:
