@@ -235,7 +235,13 @@ def _repaired(repair: RepairTold) -> Iterator[LifeRow]:
     by = escape_untrusted(repair.requested_by)
     words = f"Plan {repair.plan_id} was made for {by}."
     yield LifeRow(at_utc=repair.planned_at, kind="planned", words=words, plan_id=repair.plan_id)
-    yield LifeRow(at_utc=repair.begun_at, kind="acted", words=_ACTION_WORDS[repair.state])
+    yield LifeRow(at_utc=repair.begun_at, kind="acted", words=_action_words(repair))
+
+
+def _action_words(repair: RepairTold) -> str:
+    if repair.state is not ActionState.DONE or not repair.dag_id:
+        return _ACTION_WORDS[repair.state]
+    return f"A run of DAG {escape_untrusted(repair.dag_id)} was started. Whether it repaired the break, later runs say."
 
 
 def _changes(told: ToldBreak) -> Iterator[LifeRow]:

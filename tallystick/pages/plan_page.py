@@ -239,6 +239,8 @@ def _reason(action: ActionTold | None) -> str:
     outcome = action.outcome
     if action.state in (ActionState.REFUSED, ActionState.WAITING):
         return story_text(str(outcome.get("reason", "")))
+    if action.state is ActionState.DONE and "dag_id" in outcome:
+        return "a run of its DAG was started; whether that repaired the break, later runs say"
     kafka_offset = outcome.get("offset", outcome.get("kafka_offset"))  # of an event; of a marker
     if {"topic", "partition"} <= outcome.keys() and kafka_offset is not None:
         return describe_place(f"topic:{outcome['topic']}:{outcome['partition']}:{kafka_offset}")

@@ -269,7 +269,17 @@ def test_a_break_knows_who_was_told_of_it(store: Engine) -> None:
 
 def test_a_break_knows_the_plan_that_repaired_it(store: Engine) -> None:
     (repair,) = repairs_of_break(store, missing(payouts(), "pay-2", 99).break_id)
-    assert (repair.plan_id, repair.requested_by) == (done_plan(payouts()).plan_id, "Ada")
+    assert (repair.plan_id, repair.requested_by, repair.dag_id) == (done_plan(payouts()).plan_id, "Ada", "")
+
+
+def test_a_break_knows_the_dag_that_was_started_for_it(store: Engine) -> None:
+    found, action = missing(payouts(), "pay-2", 99).break_id, done_plan(payouts()).items[0].action_id
+    say = text("update tallystick.compensation_action set outcome = cast(:outcome as jsonb) where action_id = :action")
+    was = f'{{"topic": "{payouts().topics[0]}", "partition": 0, "offset": 271}}'
+    for outcome, dag_id in (('{"dag_id": "refund", "dag_run_id": "1"}', "refund"), (was, "")):
+        with store.begin() as connection:
+            connection.execute(say, {"outcome": outcome, "action": action})
+        assert [repair.dag_id for repair in repairs_of_break(store, found)] == [dag_id]
 
 
 def test_a_plan_in_short_is_what_was_planned_with_its_sums(store: Engine) -> None:

@@ -34,7 +34,9 @@ class AlertTold:
 
 @dataclass(frozen=True, kw_only=True)
 class RepairTold:
-    """An action of a plan that was to repair the break."""
+    """An action of a plan that was to repair the break. dag_id: of the DAG that is known to have a run for it; "" for
+    any other.
+    """
 
     plan_id: UUID
     planned_at: datetime
@@ -42,6 +44,7 @@ class RepairTold:
     action_id: UUID
     state: ActionState
     begun_at: datetime
+    dag_id: str = ""
 
 
 def alerts_of_break(engine: Engine, contract_name: str, n: int, break_class: BreakClass) -> tuple[AlertTold, ...]:
@@ -94,6 +97,7 @@ def repairs_of_break(engine: Engine, break_id: UUID) -> tuple[RepairTold, ...]:
             action.action_id,
             action.state,
             action.recorded_at.label("begun_at"),
+            func.coalesce(action.outcome["dag_id"].as_string(), "").label("dag_id"),
         )
         .join(compensation_plan, plan.plan_id == action.plan_id)
         .where(action.break_id == break_id)
@@ -108,6 +112,7 @@ def repairs_of_break(engine: Engine, break_id: UUID) -> tuple[RepairTold, ...]:
                 action_id=row.action_id,
                 state=ActionState(row.state),
                 begun_at=row.begun_at,
+                dag_id=row.dag_id,
             )
             for row in connection.execute(statement)
         )

@@ -4,6 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
+import pytest
+
 from tallystick.alerting.alert import AlertAction
 from tallystick.model.open_item import ItemState, WriteOff
 from tallystick.pages.break_page import side_by_side, state_words
@@ -56,6 +58,20 @@ def test_the_life_of_a_break_runs_from_seen_to_cleared_in_order() -> None:
     page = page_of_break(told(ItemState.BROKEN, ItemState.CLEARED), alerts=(ALERT,), repairs=(REPAIR,))
     assert [row.kind for row in page.life] == ["seen", "proven", "sent", "sent", "planned", "acted", "cleared"]
     assert page.standing == "cleared"
+
+
+@pytest.mark.parametrize(
+    ("state", "dag_id", "words"),
+    [
+        (ActionState.DONE, "", "The repair was done."),
+        (ActionState.DONE, "refund", "A run of DAG refund was started. Whether it repaired the break, later runs say."),
+        (ActionState.REFUSED, "refund", "The repair was begun and refused: nothing was published."),
+    ],
+)
+def test_what_a_dag_was_started_for_is_not_said_to_be_done(state: ActionState, dag_id: str, words: str) -> None:
+    repair = replace(REPAIR, state=state, dag_id=dag_id)
+    page = page_of_break(told(ItemState.BROKEN), repairs=(repair,))
+    assert [row.words for row in page.life if row.kind == "acted"] == [words]
 
 
 def test_who_took_the_incident_on_is_named() -> None:

@@ -114,6 +114,11 @@ def test_every_rule_that_holds_a_plan_is_told_and_no_other() -> None:
         (ActionState.DONE, {"topic": "a", "partition": 0, "offset": 0}, ("done", "offset 0 of a[0]")),
         (ActionState.DONE, {"topic": "a", "partition": 0, "kafka_offset": 9}, ("done", "offset 9 of a[0]")),
         (ActionState.DONE, {}, ("done", "")),
+        (
+            ActionState.DONE,
+            {"dag_id": "refund", "dag_run_id": "1"},
+            ("done", "a run of its DAG was started; whether that repaired the break, later runs say"),
+        ),
         (ActionState.REFUSED, {"reason": "its event stands"}, ("refused", "its event stands")),
         (ActionState.EXECUTING, {}, ("begun, not ended", "")),
     ],
