@@ -2,7 +2,8 @@
 
 How it works. The run's id is the action's, for ever, and Airflow takes an id once per DAG. So a start whose answer was
 lost finds its run. Where it finds none, or one of that id with another conf, nobody here knows whether the DAG has
-repaired anything: that is a doubt, and no refusal. An answer that cannot be read tells nothing either.
+repaired anything: that is a doubt, and no refusal. An answer that cannot be read tells nothing either, nor does a 5xx:
+a proxy gives it for an answer that it lost. A 429 is whoever counts requests, and does not pass this one on: RFC 6585.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -104,6 +105,8 @@ class AirflowApi:
             answer = _ask(self._client, "POST", _runs(dag_id), self._headers, body)
         except AirflowNotReached as error:
             return Started(refused=str(error))
+        if answer.status_code == httpx.codes.TOO_MANY_REQUESTS:
+            return Started(refused=f"{_said(answer, f'start {dag_id}')}: a limit of requests turned it away")
         if answer.status_code in _NOT_OF_THIS_DAG:
             return Started(
                 refused=f"Airflow answered {answer.status_code} to a start of {dag_id}; expected a DAG that allows "

@@ -176,6 +176,22 @@ def test_a_dag_that_does_not_take_the_plan_refuses_this_break_alone(airflow: Air
     )
 
 
+def test_a_start_that_a_limit_of_requests_turned_away_is_refused(airflow: Airflow) -> None:
+    airflow.answers_start = (429, {})
+    assert start(airflow) == Started(
+        refused="Airflow answered 429 when asked to start by_hand: a limit of requests turned it away"
+    )
+    airflow.answers_start = None
+    assert start(airflow) == Started()
+
+
+@pytest.mark.parametrize("status", [408, 500, 502, 503, 504])
+def test_a_start_of_which_the_answer_tells_nothing_is_not_refused(airflow: Airflow, status: int) -> None:
+    airflow.answers_start = (status, {})
+    with pytest.raises(AirflowUnreachable, match=f"answered {status} when asked to start by_hand"):
+        start(airflow)
+
+
 @pytest.mark.parametrize("status", [401, 403])
 def test_what_airflow_refuses_no_retry_cures_and_its_words_are_not_repeated(airflow: Airflow, status: int) -> None:
     airflow.fails = {("POST", "/api/v2/dags/by_hand/dagRuns"): status}
