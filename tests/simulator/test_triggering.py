@@ -223,6 +223,41 @@ def test_what_a_person_reopened_is_started_once_more_by_the_next_plan(handed: Ha
     assert len(handed.airflow.started) == 1
 
 
+@pytest.mark.parametrize("state", ["failed", "success", "running"])
+def test_a_run_of_before_a_reopening_is_not_what_was_reopened(handed: HandedBooks, state: str) -> None:
+    plan = handed.plan()
+    handed.start(plan)
+    handed.airflow.runs[str(plan.items[0].action_id)]["state"] = state
+    assert handed.start(plan) == [("already_done", "")]
+    handed.reopen(plan)
+    for _ in range(2):
+        ((fate, reason),) = handed.start(plan)
+        assert (fate, handed.state(plan)) == ("refused", ActionState.WAITING)
+        assert reason.startswith(
+            f"{LOOK}it was reopened, and Airflow still has run {plan.items[0].action_id} of {DAG_ID}"
+        )
+    handed.airflow.runs.clear()
+    handed.reopen(plan)
+    assert handed.start(plan) == [("done", "")]
+    assert len(handed.airflow.started) == 2
+
+
+def test_a_run_that_was_asked_for_since_a_reopening_is_found_as_ever(handed: HandedBooks) -> None:
+    plan = handed.plan()
+    handed.start(plan)
+    handed.airflow.runs.clear()
+    handed.reopen(plan)
+    handed.airflow.begin = partial(handed.airflow.start_and_say, answer=(504, {}))
+    with pytest.raises(AirflowUnreachable):
+        handed.start(plan)
+    hidden, handed.airflow.runs = handed.airflow.runs, {}
+    for _ in range(2):
+        assert NONE_LEFT in handed.start(plan)[0][1]
+    handed.airflow.runs = hidden
+    assert handed.start(plan) == [("already_done", "")]
+    assert (len(handed.airflow.started), handed.state(plan)) == (2, ActionState.DONE)
+
+
 def test_what_waits_is_done_once_its_run_is_found(handed: HandedBooks) -> None:
     plan = handed.plan()
     handed.airflow.begin = partial(handed.airflow.start_and_say, answer=(504, {}))

@@ -1,7 +1,7 @@
 """The breaks of a plan that DAGs repair: triggers the runs, rehearses that, and looks at them, by airflow_api.py.
 
-A run with the action's id is its own progress. Once a run was asked for, an action of which nobody can say whether its
-DAG ran waits for a person.
+A run with the action's id is its own progress, unless a person who knew of it has reopened the action since. Once a run
+was asked for, an action of which nobody can say whether its DAG ran waits for a person.
 """
 
 from collections.abc import Mapping, Sequence
@@ -97,8 +97,10 @@ def _start(work: ExecutionContext, airflow: AirflowApi, item: PlanItem, action: 
             asked_before=_was_asked_for(action),
             may_start=lambda: _why_not_started(work, item),
         )
-        if started.doubt:
-            return waits(item, started.doubt)
+        since = _was_asked_for_since(action)
+        before = action is not None and action.reopened and not since
+        if doubt := started.doubt or (_of_before(item) if started.already and before else ""):
+            return waits(item, doubt, seen={STARTING: True} if since else None)
         if started.refused:
             return refused(item, started.refused)
         work.on_progress(ExecutorStep.STARTED, {"dag_id": item.triggers, "dag_run_id": str(item.action_id)})
@@ -108,7 +110,19 @@ def _start(work: ExecutionContext, airflow: AirflowApi, item: PlanItem, action: 
 
 def _was_asked_for(action: StoredAction | None) -> bool:
     """Return whether a start before this one may have asked for its run. One that waits does not end by a look."""
-    return action is not None and (action.state is ActionState.WAITING or bool(action.outcome.get(STARTING)))
+    return action is not None and (action.state is ActionState.WAITING or _was_asked_for_since(action))
+
+
+def _was_asked_for_since(action: StoredAction | None) -> bool:
+    """Return whether its run was asked for since it was last reopened: what was noted before that is gone."""
+    return action is not None and bool(action.outcome.get(STARTING))
+
+
+def _of_before(item: PlanItem) -> str:
+    return (
+        f"it was reopened, and Airflow still has run {item.action_id} of {item.triggers}, which nobody has asked for "
+        "since; Airflow starts no second run of that id before that one is deleted there"
+    )
 
 
 def _why_not_started(work: ExecutionContext, item: PlanItem) -> str | None:
