@@ -20,7 +20,6 @@ from tallystick.compensation.republished_event import (
     why_not_read_whole,
     why_not_reversible,
 )
-from tallystick.contract.compensation import CompensationRules, LedgerPost
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import EventFields
 from tallystick.executor.effects.action_log import (
@@ -76,26 +75,37 @@ def why_done_otherwise(engine: Engine, contract: Contract, plan: Plan) -> dict[U
     if contract.fingerprint == plan.contract_fingerprint:
         return {}
     then = contract_of_fingerprint(engine, contract.name, plan.contract_fingerprint)
-    was = then.compensation if then else None
-    reasons = {kind: _why_otherwise(kind, was, contract.compensation) for kind in RepairKind}
+    reasons = {kind: _why_otherwise(kind, then, contract) for kind in RepairKind}
     return {item.action_id: reason for item in plan.items if (reason := reasons[item.kind])}
 
 
-def _why_otherwise(kind: RepairKind, then: CompensationRules | None, now: CompensationRules | None) -> str | None:
-    """What else an item says of how it is done is part of the item, and held against today's plan."""
-    if kind not in (RepairKind.REVERSE, *INTO_LEDGER):
+def _why_otherwise(kind: RepairKind, contract_then: Contract | None, contract_now: Contract) -> str | None:
+    """What else an item says of how it is done is part of the item, and held against today's plan. A missing event is
+    JSON, and the names of its fields cannot change while the books go on.
+    """
+    then, now = contract_then.compensation if contract_then else None, contract_now.compensation
+    if kind is RepairKind.REPUBLISH:
         return None
-    if then is None or now is None:
+    if kind is RepairKind.TRIGGER:
+        was, asked = (rules.trigger.connection if rules and rules.trigger else None for rules in (then, now))
+        if was in (None, asked) or asked is None:
+            return None
+        return f"its plan began under compensation.trigger.connection {was}, and the contract has {asked}"
+    if contract_then is None or then is None or now is None:
         return "the contract has changed, and how its plan was to be done is not stored, readable or in it any more"
     if kind is not RepairKind.POST and then.reversal != now.reversal:
         return f"its plan was approved under compensation.reversal {then.reversal}, and the contract has {now.reversal}"
-    if kind in INTO_LEDGER and _rows_written(then.post) != _rows_written(now.post):
-        return "the contract writes other columns, rows or actions_table by compensation.post than its plan's did"
+    if kind in INTO_LEDGER and _rows_written(kind, contract_then) != _rows_written(kind, contract_now):
+        return "the contract writes other columns, rows or actions_table into the ledger than its plan's did"
     return None
 
 
-def _rows_written(post: LedgerPost | None) -> tuple[Any, ...] | None:
-    return None if post is None else (post.columns, post.rows, post.actions_table)
+def _rows_written(kind: RepairKind, contract: Contract) -> tuple[Any, ...] | None:
+    if contract.compensation is None or contract.compensation.post is None:
+        return None
+    post, columns = contract.compensation.post, contract.ledger.columns
+    taken_back_in = columns.reverses if kind is RepairKind.COUNTERPOST else None
+    return post.columns, post.rows, post.actions_table, columns.action_id, taken_back_in
 
 
 @dataclass(frozen=True, kw_only=True)

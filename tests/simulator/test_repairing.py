@@ -529,7 +529,7 @@ def test_what_was_to_be_posted_in_other_rows_is_refused_and_another_plan_posts_i
     ruled(lost, post=post.model_copy(update={"connection": "renamed"}))
     kept, other = lost.world.contracts, {"columns": {**post.columns, "amount_minor": "currency"}}
     ruled(lost, post=post.model_copy(update=other))
-    told = "the contract writes other columns, rows or actions_table by compensation.post than its plan's did"
+    told = "the contract writes other columns, rows or actions_table into the ledger than its plan's did"
     assert fates(lost.start(plan)) == [("refused", told)]
     lost.world.contracts = kept
     assert fates(lost.start(lost.plan())) == [("published", "")]

@@ -139,8 +139,9 @@ def execute_kept_plan(
     four_eyes_above_minor (not set: any amount), if it ends a transaction, or if the contract names approvers: see
     `tallystick compensation sheet --help`. The audit trail also keeps the operating system's user and host.
 
-    If the contract no longer allows an action of a plan that has begun, or has another compensation.reversal or
-    compensation.post by now, the action is refused once it is proven that it was not done.
+    If the contract no longer allows an action of a plan that has begun, or has another compensation.reversal,
+    compensation.post or compensation.trigger.connection by now, or other ledger.columns for what a repair writes, the
+    action is refused once it is proven that it was not done.
 
     Exit code 0: each break is cleared. 1: a break is not cleared. 3: this cannot be seen yet. 2: the plan is refused,
     or a server does not answer.

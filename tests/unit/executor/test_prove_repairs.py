@@ -553,6 +553,8 @@ OTHERWISE = [
     ({"post": POST}, {}, ["post", "counterpost"]),
     ({"post": POST}, {"post": POST | {"connection": "renamed"}, "max_items": 2}, []),
     ({}, {"trigger": TRIGGER}, []),
+    ({"trigger": TRIGGER}, {"trigger": TRIGGER | {"connection": "another"}}, ["trigger"]),
+    ({"trigger": TRIGGER}, {"trigger": TRIGGER, "max_items": 2}, []),
 ]
 
 
@@ -564,6 +566,28 @@ def test_what_would_be_done_in_another_way_than_was_approved_is_told(
     reasons = why_done_otherwise(ENGINE, contract, plan)
     assert [str(item.kind) for item in plan.items if item.action_id in reasons] == stopped
     assert why_done_otherwise(ENGINE, contract, begun_plan(*RepairKind, fingerprint=contract.fingerprint)) == {}
+
+
+def with_columns(**columns: str) -> Contract:
+    contract = under(rules(post=POST))
+    ledger = contract.ledger.model_copy(update={"columns": contract.ledger.columns.model_copy(update=columns)})
+    return contract.model_copy(update={"ledger": ledger})
+
+
+@pytest.mark.parametrize(
+    ("columns", "stopped"),
+    [
+        ({"action_id": "repaired_by"}, ["post", "counterpost"]),
+        ({"reverses": "takes_back"}, ["counterpost"]),
+        ({"occurred_at": "booked_at", "written_at": "booked_at"}, []),
+    ],
+)
+def test_of_the_ledgers_columns_those_that_a_repair_writes_are_held_against_what_was_approved(
+    contracts: Contracts, columns: dict[str, str], stopped: list[str]
+) -> None:
+    contracts.of_plan, plan = with_columns(), begun_plan(*RepairKind)
+    reasons = why_done_otherwise(ENGINE, with_columns(**columns), plan)
+    assert [str(item.kind) for item in plan.items if item.action_id in reasons] == stopped
 
 
 def test_where_the_plans_own_contract_is_not_stored_nobody_knows_how_it_was_to_be_done(contracts: Contracts) -> None:
