@@ -52,10 +52,14 @@ def contract_to_look_by(engine: Engine, contract: Contract, plan: Plan) -> Contr
     back, and where it no longer says how the plan's actions are done, with the plan's rules, or those of its cut.
 
     They say where to look what a plan that has begun has done. What may be done, the contract says as it is now.
+    Events of ours are read as JSON, as every contract has them that lets some be written: another one would see none.
     """
     if contract.fingerprint == plan.contract_fingerprint:
         return contract
     rules, kinds = contract.compensation, {item.kind for item in plan.items}
+    if kinds - {RepairKind.TRIGGER} and contract.event.format != "json":
+        as_json = contract.event.model_copy(update={"format": "json"}).asking(None)
+        contract = contract.model_copy(update={"event": as_json})
     posts, triggers = not kinds.isdisjoint(INTO_LEDGER), RepairKind.TRIGGER in kinds
     if rules is None or (posts and not rules.post) or (triggers and not rules.trigger):
         then = contract_begun_under(engine, contract.name, plan.contract_fingerprint, cut_n=plan.cut_n)

@@ -29,6 +29,7 @@ from tallystick.executor.prove_repairs import (
     why_unproven,
 )
 from tallystick.kafka_log.committed_records import SettledTopics
+from tallystick.kafka_log.event_decoder import decoder_of
 from tallystick.model.cut import JudgedPart, PartitionSnapshot
 from tallystick.model.offsets import TopicPartition
 from tallystick.store.plans.plan_store import ActionState, StoredAction
@@ -532,6 +533,17 @@ def test_a_contract_without_any_rules_is_read_as_the_plan_or_its_cut_had_it_if_t
     assert contract_to_look_by(ENGINE, contract, plan).compensation == rules(max_items=7)
     contracts.of_plan = under(rules(max_items=8))
     assert contract_to_look_by(ENGINE, contract, plan).compensation == rules(max_items=8)
+
+
+def test_what_a_begun_plan_has_done_is_looked_for_as_json_whatever_the_topic_has_by_now(contracts: Contracts) -> None:
+    """Such a contract allows no repair, so nothing more is written."""
+    avro = contract_of(event={"format": "avro"}, kafka={"connection": "kafka", "schema_registry": "schemas"})
+    for contracts.of_plan in (None, under(rules())):
+        for kind in RepairKind:
+            event = contract_to_look_by(ENGINE, avro, begun_plan(kind)).event
+            is_ours = kind is not RepairKind.TRIGGER
+            assert (event.format, event.registry) == (("json", None) if is_ours else ("avro", "schemas"))
+            assert not is_ours or decoder_of(event).read(EVENT.value).match_key == ITEM.match_key
 
 
 def test_what_a_begun_plan_has_done_is_looked_for_by_the_reversal_that_it_was_approved_under(
