@@ -297,7 +297,8 @@ def _published_once(item: PlanItem, proof: Proof, named: Sequence[CurrentEvent])
     parts = proof.settled.of(item.topic)
     has_all = ends is not None and all(part.log_start <= ends.get(str(part.partition), 0) for part in parts)
     if has_all and item.topic not in proof.held:
-        gone = f"its progress says that it was published, and {item.topic} has all events since and none of it"
+        seen = proof.events.why_hidden(item) or f"{item.topic} has all events since and none of it"
+        gone = f"its progress says that it was published, and {seen}"
         return waits(item, _says_otherwise(named[0]) if named else gone, seen=proof.progress.seen)
     return already_done(item, {"topic": item.topic})
 

@@ -303,6 +303,16 @@ def test_where_the_log_has_all_that_came_since_a_person_has_to_look() -> None:
     assert published({"payouts": {"0": 9}}, held=frozenset({"payouts"})) == DONE
 
 
+def test_an_event_that_may_stand_where_nobody_can_read_is_not_said_to_be_gone() -> None:
+    progress = ProgressProof(published=PUBLISHED, behind={ITEM.action_id: {"payouts": {"0": 9}}}, seen=SEEN)
+    settled = SettledTopics(partitions=(PART,), held=frozenset())
+    hidden = CurrentEvents(by_key={}, unreadable_keys=frozenset({("payouts", b"pay-1")}))
+    outcome = fate_of_action(ITEM, publish_proof(events=hidden, progress=progress, settled=settled))
+    assert outcome is not None and outcome.waits
+    assert f"published, and {hidden.why_hidden(ITEM)}" in outcome.reason
+    assert "none of it" not in outcome.reason
+
+
 def test_an_event_of_the_action_that_says_something_else_is_named_and_not_said_to_be_gone() -> None:
     other = replace(EVENT, action_id=str(ITEM.action_id), message_key=b"pay-1", value=b"{}")
     progress = ProgressProof(published=PUBLISHED, behind={ITEM.action_id: {"payouts": {"0": 9}}}, seen=SEEN)
