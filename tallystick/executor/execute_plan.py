@@ -26,7 +26,6 @@ from functools import partial
 from uuid import UUID
 
 from confluent_kafka import KafkaException
-from pydantic import ValidationError
 from sqlalchemy import Engine
 
 from tallystick.compensation.approval_rules import refuse_too_few_people, why_too_old
@@ -132,14 +131,7 @@ def execute_plan(
         _refuse_unapproved(work, approved_hash, allowed=contract)
         on_progress(ExecutorStep.APPROVED, {})
         outcomes = _rehearse(work) if plan.dry_run else _execute(work)
-    except (
-        RuntimeError,
-        ConnectionError,
-        KafkaException,
-        ContractChangeRefused,
-        LedgerRefused,
-        ValidationError,  # of what another release has stored
-    ) as error:
+    except (RuntimeError, ConnectionError, KafkaException, ContractChangeRefused, LedgerRefused) as error:
         if isinstance(error, PlanRefused | LedgerRefused):
             refuse_begun(work, str(error))
         on_progress(ExecutorStep.STOPPED, {"error": type(error).__name__, "message": str(error)})

@@ -28,6 +28,7 @@ from tallystick.model.verdict import Verdict
 from tallystick.store.alerts.alert_store import firing_names, pending_alerts
 from tallystick.store.breaks.break_store import keys_whose_copies_differ, transactions_with_lonely_copies
 from tallystick.store.runs.contract_store import (
+    StoredContractRefused,
     contract_begun_under,
     contract_of_fingerprint,
     keep_contract,
@@ -121,6 +122,8 @@ def test_a_kept_contract_that_this_release_refuses_is_as_one_that_is_not_kept(
     assert found() == [None, of_cut, None]
     refuse(of_cut.fingerprint)
     assert found() == [None] * 3
+    with pytest.raises(StoredContractRefused, match="by its direction: Field required; install the release"):
+        newest_contract(store, of_cut.name)
 
 
 def test_an_open_cut_is_the_lock_of_its_contract(store: Engine, books: Any, new_contract: Any) -> None:

@@ -3,6 +3,7 @@
 Reports of old runs do not change with the file.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +13,13 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from tallystick.contract.change import refuse_other_books
 from tallystick.contract.contract import Contract
+from tallystick.model.errors import TallystickError
 from tallystick.store.schema import contract_version
 from tallystick.store.schema import cut as cut_table
+
+
+class StoredContractRefused(TallystickError, RuntimeError):
+    """A contract that another release has stored is none by this one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +36,7 @@ def newest_contract(engine: Engine, contract_name: str) -> NewestContract | None
     statement = _cuts_with_their_contract(contract_name).order_by(cut_table.c.n.desc()).limit(1)
     with engine.connect() as connection:
         row = connection.execute(statement).first()
-    return NewestContract(contract=Contract.model_validate(row.body), cut_n=row.n, judged=not row.open) if row else None
+    return NewestContract(contract=contract_of_body(row.body), cut_n=row.n, judged=not row.open) if row else None
 
 
 def require_same_books(engine: Engine, contract: Contract) -> None:
@@ -60,7 +66,20 @@ def read_contract(engine: Engine, contract_name: str, n: int) -> Contract | None
     statement = _cuts_with_their_contract(contract_name).where(cut_table.c.n == n)
     with engine.connect() as connection:
         body = connection.scalar(statement)
-    return Contract.model_validate(body) if body is not None else None
+    return contract_of_body(body) if body is not None else None
+
+
+def contract_of_body(body: Mapping[str, Any]) -> Contract:
+    """Return a contract of the store. Raises StoredContractRefused."""
+    try:
+        return Contract.model_validate(body)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        where = ".".join(map(str, fault["loc"])) or "the whole of it"
+        raise StoredContractRefused(
+            f"{body.get('contract')}: a contract that the store has is none by this release, by its {where}: "
+            f"{fault['msg']}; install the release that stored it"
+        ) from error
 
 
 def contract_of_fingerprint(engine: Engine, contract_name: str, fingerprint: str) -> Contract | None:
@@ -71,8 +90,8 @@ def contract_of_fingerprint(engine: Engine, contract_name: str, fingerprint: str
     with engine.connect() as connection:
         body = connection.scalar(select(c.body).where(c.contract == contract_name, c.fingerprint == fingerprint))
     try:
-        return Contract.model_validate(body) if body is not None else None
-    except ValidationError:
+        return contract_of_body(body) if body is not None else None
+    except StoredContractRefused:
         return None
 
 
@@ -84,7 +103,7 @@ def contract_begun_under(engine: Engine, contract_name: str, fingerprint: str, *
         return then
     try:
         return read_contract(engine, contract_name, cut_n)
-    except ValidationError:
+    except StoredContractRefused:
         return None
 
 

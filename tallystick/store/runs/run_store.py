@@ -28,7 +28,6 @@ from sqlalchemy import (
 )
 
 from tallystick.alerting.alert import Alert
-from tallystick.contract.contract import Contract
 from tallystick.host.gc_tuning import relaxed_gc
 from tallystick.host.packed_json import json_text
 from tallystick.model.errors import TallystickError
@@ -40,6 +39,7 @@ from tallystick.model.stored_run import RunSummary, StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.store.alerts.alert_store import insert_alerts
 from tallystick.store.break_lock import hold_breaks
+from tallystick.store.runs.contract_store import contract_of_body
 from tallystick.store.runs.cut_store import CutNotFound, cut_of_row
 from tallystick.store.runs.expectations_store import newest_outcome
 from tallystick.store.runs.late_coverage_store import completed_by_cut, held_cuts_completed_by
@@ -335,7 +335,7 @@ def _stored(
         cut=cut_of_row(connection, cut),
         standing=standing,
         completes=held_cuts_completed_by(connection, cut.contract, cut.n),
-        ledger_guarantee=Contract.model_validate(contract).ledger.guarantee,
+        ledger_guarantee=contract_of_body(contract).ledger.guarantee,
         expectations=newest_outcome(connection, cut.contract, cut.n),
     )
 

@@ -19,6 +19,7 @@ from tallystick.model.findings import DoubtFound, Stake, sort_stakes
 from tallystick.model.metric_figures import ClassTotal
 from tallystick.model.open_item import ItemState, ItemTotal
 from tallystick.model.verdict import Verdict
+from tallystick.store.runs.contract_store import contract_of_body
 from tallystick.store.runs.cut_store import cut_of_row
 from tallystick.store.schema import break_total, contract_version, item_break, open_item, standing_total
 from tallystick.store.schema import cut as cut_table
@@ -171,7 +172,7 @@ def contract_of(connection: Connection, contract_name: str, fingerprint: str) ->
                 contract_version.c.contract == contract_name, contract_version.c.fingerprint == fingerprint
             )
         )
-        _CONTRACTS[key] = Contract.model_validate(body)
+        _CONTRACTS[key] = contract_of_body(body)
     return _CONTRACTS[key]
 
 

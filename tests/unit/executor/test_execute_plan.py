@@ -13,7 +13,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from pydantic import ValidationError
 
 from tallystick.compensation.approval_rules import YesVoided
 from tallystick.compensation.kill_switch import ActingStopped, SwitchSetting
@@ -34,6 +33,7 @@ from tallystick.executor.effects import action_log
 from tallystick.executor.effects.action_log import ActionResult, ExecutionContext, ItemOutcome, refused
 from tallystick.executor.execute_plan import Execution
 from tallystick.store.plans.plan_store import ActionState, StoredAction
+from tallystick.store.runs.contract_store import StoredContractRefused, contract_of_body
 from tests.unit.compensation.plans import HANDS_OVER, NOON, PHANTOM, candidate, contract, plan
 
 DRY = plan(candidate("a"), candidate("b"))
@@ -404,8 +404,8 @@ def test_a_stored_contract_that_this_release_refuses_stops_a_start_by_a_line_of_
 ) -> None:
     start()
     assert store.audited == ["approved", "finished"]
-    monkeypatch.setattr(execute_plan, "require_same_books", lambda *_: Contract.model_validate({}))
-    with pytest.raises(ValidationError):
+    monkeypatch.setattr(execute_plan, "require_same_books", lambda *_: contract_of_body({"contract": "payouts"}))
+    with pytest.raises(StoredContractRefused, match="none by this release, by its version: Field required; install"):
         start()
     assert store.audited[2:] == ["approved", "stopped"]
 
