@@ -1,5 +1,7 @@
 """What a start of somebody's DAG is told as, where Airflow's answer is lost, strange or late: in the world, beside an
 Airflow in memory.
+
+One file, since every case is one start of a DAG against that Airflow.
 """
 
 from collections.abc import Callable, Iterator

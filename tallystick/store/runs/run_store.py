@@ -305,11 +305,11 @@ def _stored(
     look_ups: Mapping[str, Any],
     standing: tuple[ItemTotal, ...],
 ) -> StoredRun:
-    contract = connection.scalar(
+    contract = connection.execute(
         select(contract_version.c.body).where(
             contract_version.c.contract == cut.contract, contract_version.c.fingerprint == cut.contract_fingerprint
         )
-    )
+    ).scalar_one()
     return StoredRun(
         result=RunResult(
             contract=cut.contract,

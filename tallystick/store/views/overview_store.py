@@ -167,11 +167,11 @@ def contract_of(connection: Connection, contract_name: str, fingerprint: str) ->
     """A contract as it was stored. Kept: the same fingerprint is the same contract for ever."""
     key = (contract_name, fingerprint)
     if key not in _CONTRACTS:
-        body = connection.scalar(
+        body = connection.execute(
             select(contract_version.c.body).where(
                 contract_version.c.contract == contract_name, contract_version.c.fingerprint == fingerprint
             )
-        )
+        ).scalar_one()
         _CONTRACTS[key] = contract_of_body(body)
     return _CONTRACTS[key]
 
