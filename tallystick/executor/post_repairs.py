@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 from tallystick.compensation.plan import (
@@ -62,7 +63,8 @@ def execute_posts(work: ExecutionContext, items: Sequence[PlanItem]) -> tuple[It
 
 
 def _post(work: ExecutionContext, item: PlanItem, proof: Proof, posted: Mapping[UUID, str], dsn: str) -> ItemOutcome:
-    """Post one. An action that an earlier start may be posting is refused only once the ledger says that it has not."""
+    """Post one. An action that an earlier start may be posting is refused, for whatever reason, only once the ledger
+    says that it has not."""
     place = {"table": work.contract.ledger.table}
     if is_done(action := proof.actions.get(item.action_id)):
         return already_done(item, action.outcome)
@@ -70,13 +72,17 @@ def _post(work: ExecutionContext, item: PlanItem, proof: Proof, posted: Mapping[
         if work.reopened.get(item.action_id) and not rows_show(item, proof.rows.get(item.match_key, ())):
             return waits(item, _row_of_before(work, item))
         return _posted_before(work, item, posted[item.action_id])
-    if (fate := fate_of_action(item, proof) or outcome_if_stopped(work, item)) is not None:
+    event: Mapping[str, Any] = {}
+    fate = fate_of_action(item, proof) or outcome_if_stopped(work, item) or _outcome_if_overtaken(work, item, proof)
+    if fate is None and item.kind is RepairKind.POST:
+        try:
+            event = json.loads(event_at(item.posts, proof.events.of(item)).value, parse_float=Decimal)
+        except ValueError:
+            fate = refused(item, "a number of its event has too many digits to be read")
+    if fate is not None:
         mine = item.action_id in work.begun | work.unclaimed
         plan_hash = None if mine else posted_for(dsn, work.contract, item)
         return fate if plan_hash is None else _posted_before(work, item, plan_hash)
-
-    if overtaken := why_overtaken(work, item, proof):
-        return refused(item, overtaken)
 
     def may_write() -> str | None:
         work.refuse_for_now()
@@ -93,10 +99,6 @@ def _post(work: ExecutionContext, item: PlanItem, proof: Proof, posted: Mapping[
             dsn, work.contract, item, plan_hash=plan_hash, may_write=may_write, on_progress=work.on_progress
         )
     else:
-        try:
-            event = json.loads(event_at(item.posts, proof.events.of(item)).value, parse_float=Decimal)
-        except ValueError:
-            return refused(item, "a number of its event has too many digits to be read")
         done = post_once(
             dsn, work.contract, item, event, plan_hash=plan_hash, may_write=may_write, on_progress=work.on_progress
         )
@@ -105,6 +107,11 @@ def _post(work: ExecutionContext, item: PlanItem, proof: Proof, posted: Mapping[
     if done.posted_for is not None:
         return _posted_before(work, item, done.posted_for)
     return ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ActionResult.PUBLISHED, place=place)
+
+
+def _outcome_if_overtaken(work: ExecutionContext, item: PlanItem, proof: Proof) -> ItemOutcome | None:
+    reason = why_overtaken(work, item, proof)
+    return refused(item, reason) if reason else None
 
 
 def _row_of_before(work: ExecutionContext, item: PlanItem) -> str:

@@ -12,6 +12,7 @@ import pytest
 
 from tallystick.compensation.kill_switch import ActingStopped, SwitchSetting
 from tallystick.compensation.plan import OnePersonOnly, Plan, PlanRefused, PlanStale
+from tallystick.compensation.write_off import WriteOffRefused
 from tallystick.executor import draw_plan, execute_plan, post_repairs, publish_repairs
 from tallystick.executor.effects import action_log
 from tallystick.executor.effects.action_log import ActionResult, ItemOutcome
@@ -21,6 +22,7 @@ from tallystick.executor.progress_topic import ProgressHeld, progress_topic_name
 from tallystick.kafka_log.log_walk import Outcome, walk_past_lso
 from tallystick.kafka_log.open_batch import open_batch
 from tallystick.kafka_log.record import ACTION_HEADER, REVERSES_HEADER
+from tallystick.ledger.protocol import LedgerUnreachable
 from tallystick.model.errors import TallystickError
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.model.open_item import WriteOff
@@ -899,6 +901,48 @@ def test_what_a_run_judges_while_posts_are_written_is_proven_again_first() -> No
         ("refused", "a run has judged since this was proven; start the plan again")
     ]
     assert fates(lost.start(plan)) == [("published", "")]
+
+
+@pytest.mark.parametrize("dies", ["behind its commit", "before it"])
+def test_a_post_that_an_earlier_start_may_still_commit_is_not_refused_since_a_run_has_judged_meanwhile(
+    dies: str,
+) -> None:
+    """It was called refused, and so written off, and paid once more by hand."""
+    lost, plan, _ = a_lost_one()
+    again: list[Any] = []
+
+    def judge(step: str, _: object) -> None:
+        if step == "proved":
+            (other,) = lost.play.services.new_payment(0)
+            lost.play.services.publish("app", 0, other, partition=0)
+            lost.play.product.window()
+
+    def a_second_one_begins(step: str, _: object) -> None:
+        if step == "inserted":
+            again.append(fates_or_error(lambda: Books(lost.play).start(plan, on_progress=judge)))
+        if step == ("posted" if dies == "behind its commit" else "inserted"):
+            raise Killed(step)
+
+    with pytest.raises(Killed):
+        lost.start(plan, on_progress=a_second_one_begins)
+    assert again == ["ledger: canceling statement due to lock timeout"]
+    assert lost.state(plan) is ActionState.EXECUTING
+    off = WriteOff(by="dan", reason="refused, so paid by hand", at_utc=lost.world.clock.now)
+    with pytest.raises(WriteOffRefused):
+        plan_functions.write_off_break(lost.store, "books", str(plan.items[0].break_id), off)
+    committed = dies == "behind its commit"
+    judged = "a run has judged since this was proven; start the plan again"
+    assert fates(lost.start(plan, on_progress=judge)) == [
+        ("already_published", "") if committed else ("refused", judged)
+    ]
+    assert len(lost.world.database.rows) == committed
+
+
+def fates_or_error(start: Callable[[], Execution]) -> Any:
+    try:
+        return fates(start())
+    except LedgerUnreachable as error:
+        return str(error)
 
 
 @pytest.mark.parametrize("version", [1, 2])

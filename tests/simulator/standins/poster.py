@@ -15,6 +15,7 @@ from psycopg import sql
 
 from tallystick.compensation.plan import CurrentRow
 from tallystick.contract.ledger import LedgerSection
+from tallystick.ledger.protocol import LedgerUnreachable
 from tests.simulator.standins import executor
 from tests.simulator.world.database import Row
 
@@ -39,7 +40,7 @@ class PosterConnection:
 
     def __init__(self, world: Any) -> None:
         self.world = world
-        self.name = f"poster-{next(self._number)}"
+        self.name = f"{executor.POSTER}{next(self._number)}"
         self.actions: dict[UUID, str] = {}
         self.inside = False
 
@@ -69,6 +70,7 @@ class PosterConnection:
         if commit:
             database.actions |= self.actions
             self.world.look()
+        database.claiming = {one: name for one, name in database.claiming.items() if name != self.name}
         self.actions = {}
 
     def execute(self, statement: str | sql.Composable, values: Sequence[Any] = ()) -> "Answer":
@@ -90,9 +92,13 @@ class PosterConnection:
         }
 
     def _claim(self, text: str, values: Sequence[Any]) -> "Answer":
+        """Nobody goes on while this session waits for another one, so that its patience ends."""
         action_id, plan_hash = values
-        if action_id in self.world.database.actions:
+        database = self.world.database
+        if action_id in database.actions:
             return Answer()
+        if database.claiming.setdefault(action_id, self.name) != self.name:
+            raise LedgerUnreachable("ledger: canceling statement due to lock timeout")
         self.actions[action_id] = plan_hash
         return Answer(rowcount=1)
 

@@ -76,6 +76,8 @@ class Database:
     log_bytes: int = 1 << 20
     actions: dict[UUID, str] = field(default_factory=dict)
     """The table of action ids, with the plan's hash of each."""
+    claiming: dict[UUID, str] = field(default_factory=dict)
+    """Action ids that an open transaction has inserted, with its session: whoever inserts the same waits for it."""
 
     def insert(self, name: str, row: Row) -> int:
         """A row in the transaction's innermost savepoint; begins it if need be. Gives the row's id."""
@@ -183,7 +185,7 @@ class Database:
     def copy_now(self) -> "Database":
         """What a backup holds."""
         kept = copy(self)
-        kept.rows, kept.actions = dict(self.rows), dict(self.actions)
+        kept.rows, kept.actions, kept.claiming = dict(self.rows), dict(self.actions), {}
         kept.writers = deepcopy({name: writer for name, writer in self.writers.items() if writer.prepared})
         return kept
 
