@@ -93,6 +93,7 @@ def make_plan(
             or _may_stand_under_another_key(candidate)
             or _may_have_come(candidate, offsets_lost_at)
             or _row_may_have_come(candidate, rows_unread_at)
+            or _correction_may_have_come(rules, candidate, offsets_lost_at)
             or _may_be_the_correction(contract, rules, candidate)
             or _row_fault(rules, candidate, place)
             or room.refusal(found.match_key, source.moved_minor)
@@ -174,6 +175,25 @@ def why_row_may_have_come(rows_unread_at: int) -> str:
     return (
         f"its row may have come and been archived: nobody has read all rows up to cut {rows_unread_at}; look for it, "
         "then post it by hand, or write the break off"
+    )
+
+
+def _correction_may_have_come(rules: CompensationRules, candidate: Candidate, offsets_lost_at: int) -> str | None:
+    """Return whether another event of its key may have come among the data that no run has read.
+
+    The cut before the one that read its own event counts too: on another partition it may have ended behind that.
+    """
+    break_class, first_seen = candidate.item_break.break_class, candidate.outstanding.first_seen_cut
+    if rules.dag_of(break_class) or break_class not in REVERSIBLE + POSTABLE or offsets_lost_at < first_seen - 1:
+        return None
+    return why_correction_may_have_come(offsets_lost_at)
+
+
+def why_correction_may_have_come(offsets_lost_at: int) -> str:
+    """Return the reason neither to post an event nor to take a copy back in that case."""
+    return (
+        "an event that amends, cancels or takes it back may have come: offsets were lost before cut "
+        f"{offsets_lost_at} could read them; look at the payment, then repair it by hand, or write the break off"
     )
 
 

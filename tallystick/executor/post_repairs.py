@@ -30,9 +30,9 @@ from tallystick.executor.prove_repairs import (
     already_done,
     fate_of_action,
     is_done,
-    outcome_if_stopped,
     prove_actions,
     why_overtaken,
+    why_unproven,
 )
 from tallystick.ledger.postgres_connection import read_database_identity
 from tallystick.store.plans.claim_store import held_among
@@ -73,7 +73,7 @@ def _post(work: ExecutionContext, item: PlanItem, proof: Proof, posted: Mapping[
             return waits(item, _row_of_before(work, item))
         return _posted_before(work, item, posted[item.action_id])
     event: Mapping[str, Any] = {}
-    fate = fate_of_action(item, proof) or outcome_if_stopped(work, item) or _outcome_if_overtaken(work, item, proof)
+    fate = fate_of_action(item, proof) or why_unproven(work, item, proof) or _outcome_if_overtaken(work, item, proof)
     if fate is None and item.kind is RepairKind.POST:
         try:
             event = json.loads(event_at(item.posts, proof.events.of(item)).value, parse_float=Decimal)

@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import Engine
 
 from tallystick.compensation.plan import INTO_LEDGER, CurrentRow, Plan, PlanItem, RepairKind
-from tallystick.compensation.planning import why_event_may_have_come
+from tallystick.compensation.planning import why_correction_may_have_come, why_event_may_have_come
 from tallystick.compensation.repair_effect import why_not_taken_back
 from tallystick.compensation.republished_event import (
     CurrentEvent,
@@ -140,11 +140,6 @@ def repaired_here(plan: Plan) -> tuple[PlanItem, ...]:
     return tuple(item for item in plan.items if item.kind is not RepairKind.TRIGGER)
 
 
-def outcome_if_stopped(work: ExecutionContext, item: PlanItem) -> ItemOutcome | None:
-    reason = work.stopped.get(item.action_id)
-    return refused(item, reason) if reason else None
-
-
 def prove_actions(
     work: ExecutionContext,
     items: Sequence[PlanItem],
@@ -236,10 +231,11 @@ def _why_hidden(item: PlanItem, proof: Proof) -> str | None:
 def why_unproven(work: ExecutionContext, item: PlanItem, proof: Proof) -> ItemOutcome | None:
     """Return why an action that neither side forbids is not proven, or not allowed any more; None: neither."""
     reason = work.stopped.get(item.action_id)
-    if reason is None and item.kind is RepairKind.REPUBLISH:
+    if reason is None and item.kind is not RepairKind.COUNTERPOST:
         reason = why_not_read_whole(proof.settled.of(item.topic), proof.judged)
         if reason is None and proof.offsets_lost_at > work.plan.cut_n:
-            reason = why_event_may_have_come(proof.offsets_lost_at)
+            missing = item.kind is RepairKind.REPUBLISH
+            reason = (why_event_may_have_come if missing else why_correction_may_have_come)(proof.offsets_lost_at)
     return refused(item, reason) if reason else None
 
 
@@ -263,7 +259,10 @@ def why_overtaken(work: ExecutionContext, item: PlanItem, proof: Proof) -> str |
             return f"{part.topic_partition} has another leader since this was proven; start the plan again"
         if before and part.lso < before.lso:
             return f"{part.topic_partition} was cut back since this was proven; start the plan again"
-        since.append(replace(part, log_start=max(part.log_start, before.lso if before else 0)))
+        proven_up_to = before.lso if before else 0
+        if part.log_start > proven_up_to:
+            return f"{part.topic_partition} has lost records that came since this was proven; start the plan again"
+        since.append(replace(part, log_start=proven_up_to))
     came = find_events(read_committed(work.connections.kafka, since), [item], proof.names)
     if came.of(item):
         return "an event of its key has come since this was proven; start the plan again"

@@ -824,6 +824,87 @@ def test_an_event_that_was_cancelled_is_not_posted_once_the_log_has_forgotten_th
     assert lost.plan().items == ()
 
 
+CORRECTED = "an event that amends, cancels or takes it back may have come: offsets were lost before cut "
+UNREAD = "the next run reads the rest"
+
+
+def to_post() -> tuple[Books, Plan, Money, str]:
+    return *a_lost_one(), "app"
+
+
+def to_take_back() -> tuple[Books, Plan, Money, str]:
+    twice = books(*DOUBLED, config=CONFIG._replace(carrier_mode="at_least", partitions=3))
+    return twice, twice.plan(), next(iter(twice.world.truth.rows.values())).money, "carrier"
+
+
+def expired_beside(broken: Books, key: str, said: Money, by: str, *, read: bool) -> None:
+    """It came on a partition that has no event of this key, and retention has taken that: after a run had read it, or
+    unread.
+    """
+    held = {one.place.partition for one in broken.world.truth.events_of(key)}
+    other = min({*range(3)} - held)
+    broken.play.services.publish(by, 2, said, partition=other)
+    broken.play.services.end(by == "app", 2, commit=True)
+    if read:
+        broken.play.product.window()
+    log = broken.world.broker.partitions[TopicPartition(topic=TOPIC, partition=other)]
+    assert log.end > 0
+    log.log_start = log.end
+
+
+@pytest.mark.parametrize("made", [to_post, to_take_back])
+@pytest.mark.parametrize("told", ["by a run", "by nobody", "by a person, who closed its cut"])
+def test_nothing_is_done_beside_an_event_that_may_correct_it_and_expired_unread(
+    made: Callable[[], tuple[Books, Plan, Money, str]], told: str
+) -> None:
+    """Its event had been cancelled, or its copy taken back by hand; then it was paid, or taken back, once more."""
+    broken, plan, money, by = made()
+    cut_closed = told.startswith("by a person")
+    expired_beside(broken, money.match_key, replace(money, amount_minor=-money.amount_minor), by, read=False)
+    if told == "by nobody":
+        (fate,) = fates(broken.start(plan))
+        assert (fate[0], UNREAD in fate[1]) == ("refused", True)
+        return
+    for step in steps_of(*([("cluster_down", 0, 0), "window", "close_cut", "cluster_down"] if cut_closed else [])):
+        broken.play.do(step)
+    for _ in range(2):
+        broken.play.product.window()
+    anew = broken.plan()
+    assert anew.items == ()
+    assert CORRECTED in str([one.reason for one in anew.left_out if one.match_key == money.match_key])
+
+
+@pytest.mark.parametrize("made", [to_post, to_take_back])
+@pytest.mark.parametrize("windows", [0, 2])
+def test_beside_what_expired_once_a_run_had_read_it_all_is_done(
+    made: Callable[[], tuple[Books, Plan, Money, str]], windows: int
+) -> None:
+    broken, _, money, by = made()
+    (other,) = broken.play.services.new_payment(1)
+    expired_beside(broken, money.match_key, other, by, read=True)
+    for _ in range(windows):
+        broken.play.product.window()
+    found = {one.match_key: (str(one.fate), one.reason) for one in broken.start(broken.plan()).outcomes}
+    assert found[money.match_key] == ("published", "")
+
+
+@pytest.mark.parametrize("expired", [True, False])
+def test_of_many_posts_none_is_written_beside_what_came_and_expired_meanwhile(expired: bool) -> None:
+    lost, plan, _ = lost_ones(2)
+    log = lost.world.broker.partitions[TopicPartition(topic=TOPIC, partition=1)]
+    once = [True]
+
+    def meanwhile(step: str, _: object) -> None:
+        if step == "recorded" and once:
+            once.clear()
+            lost.play.services.publish("app", 0, Money("ev-9-payout", "pay-9", "payout", 1, "EUR"), partition=1)
+            log.log_start = log.end if expired else 0
+
+    told = "billing.payouts[1] has lost records that came since this was proven; start the plan again"
+    first, second = fates(lost.start(plan, on_progress=meanwhile))
+    assert (first, second) == (("published", ""), ("refused", told) if expired else ("published", ""))
+
+
 def a_lost_one() -> tuple[Books, Plan, Money]:
     """Books whose only event has no row, a plan that would post it, and what it says."""
     return lost_ones(1)

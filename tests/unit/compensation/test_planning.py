@@ -282,6 +282,27 @@ def test_a_missing_row_may_have_come_where_no_run_has_read_it_since_the_cut_befo
     assert reasons(drawn) == ({} if planned else {"a": told + "then post it by hand, or write the break off"})
 
 
+CORRECTED = (
+    "an event that amends, cancels or takes it back may have come: offsets were lost before cut {} could read them; "
+    "look at the payment, then repair it by hand, or write the break off"
+)
+
+
+@pytest.mark.parametrize(("lost_at", "planned"), [(-1, 1), (1, 1), (2, 0), (3, 0), (9, 0)])
+def test_a_correction_may_have_come_among_what_was_lost_unread_since_the_cut_before_the_event(
+    lost_at: int, planned: int
+) -> None:
+    doubled = candidate("a", break_class=DOUBLED, at=IN_PLACE, first_seen_cut=3)
+    to_dag = HANDS_OVER["trigger"] | {"dags": {str(DOUBLED): "by_hand"}}
+    for rules, found in (
+        (posting(), unposted(first_seen_cut=3)),
+        (contract(**TAKES_BACK), doubled),
+    ):
+        drawn = make_plan(rules, run(), [found], offsets_lost_at=lost_at)
+        assert (len(drawn.items), reasons(drawn)) == (planned, {} if planned else {"a": CORRECTED.format(lost_at)})
+    assert len(make_plan(contract(trigger=to_dag), run(), [doubled], offsets_lost_at=lost_at).items) == 1
+
+
 def test_what_the_ledger_lacks_is_posted_from_the_event_and_the_words_say_so() -> None:
     planned = make_plan(posting(), run(), [unposted()], dry_run=False)
     (item,) = planned.items

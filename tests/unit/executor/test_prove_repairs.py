@@ -23,7 +23,6 @@ from tallystick.executor.prove_repairs import (
     already_done,
     contract_to_look_by,
     fate_of_action,
-    outcome_if_stopped,
     prove_actions,
     why_done_otherwise,
     why_unproven,
@@ -61,9 +60,35 @@ def test_what_was_lost_before_the_plan_was_held_against_it_when_it_was_drawn(off
     assert why_unproven(WORK, ITEM, proof(offsets_lost_at=offsets_lost_at)) is None
 
 
-def test_a_reversal_stands_on_the_copies_that_the_log_still_has() -> None:
-    taken_back = replace(ITEM, kind=RepairKind.REVERSE, reverses="topic:payouts:0:9")
-    assert why_unproven(WORK, taken_back, proof(offsets_lost_at=LATER)) is None
+CORRECTED = (
+    "an event that amends, cancels or takes it back may have come: offsets were lost before cut 5 could read them; "
+    "look at the payment, then repair it by hand, or write the break off"
+)
+
+
+@pytest.mark.parametrize(("offsets_lost_at", "reason"), [(-1, None), (PLANNED_AT, None), (LATER, CORRECTED)])
+@pytest.mark.parametrize("kind", [RepairKind.POST, RepairKind.REVERSE])
+def test_what_a_later_cut_has_lost_may_have_been_a_correction(
+    kind: RepairKind, offsets_lost_at: int, reason: str | None
+) -> None:
+    outcome = why_unproven(WORK, replace(ITEM, kind=kind), proof(offsets_lost_at=offsets_lost_at))
+    assert (outcome and outcome.reason) == reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "refused"),
+    [
+        (RepairKind.REPUBLISH, True),
+        (RepairKind.POST, True),
+        (RepairKind.REVERSE, True),
+        (RepairKind.COUNTERPOST, False),
+    ],
+)
+def test_beside_what_expired_unread_nothing_is_done_by_the_log(kind: RepairKind, refused: bool) -> None:
+    unread = proof(offsets_lost_at=-1)
+    unread.settled = SimpleNamespace(of=lambda _: (replace(PART, log_start=10),))
+    outcome = why_unproven(WORK, replace(ITEM, kind=kind), unread)
+    assert (outcome is not None and "begins at 10 by now, and runs have read it up to 9" in outcome.reason) is refused
 
 
 # What posts into the ledger, or takes a row of it back.
@@ -167,9 +192,9 @@ def test_a_row_is_taken_back_while_it_stands_as_the_plan_has_it_and_nobody_write
 
 def test_what_was_stopped_is_refused_with_its_reason_and_nothing_else_is() -> None:
     work: Any = SimpleNamespace(stopped={ITEM.action_id: "the switch"})
-    assert told(outcome_if_stopped(work, ITEM)) == ("refused", "the switch", False)
-    assert outcome_if_stopped(WORK, ITEM) is None
-    assert told(why_unproven(work, ITEM, proof(offsets_lost_at=LATER))) == ("refused", "the switch", False)
+    for item in (ITEM, TAKEN_BACK):
+        assert told(why_unproven(work, item, proof(offsets_lost_at=LATER))) == ("refused", "the switch", False)
+    assert why_unproven(WORK, TAKEN_BACK, proof(offsets_lost_at=LATER)) is None
 
 
 # What publishes an event.
