@@ -57,8 +57,8 @@ def execute_posts(work: ExecutionContext, items: Sequence[PlanItem]) -> tuple[It
     actions = work.claim(items, ledger=f"{ledger}/{work.contract.ledger.table}")
     work.audit("executing", table=work.contract.ledger.table)
     work.on_progress(ExecutorStep.EXECUTING, {"table": work.contract.ledger.table})
+    posted = read_posted(dsn, work.contract, actions)  # before the rows are read: they came with these, or are gone
     proof = prove_actions(work, items, actions=actions, progress_topics=())
-    posted = read_posted(dsn, work.contract, actions)
     return run_actions(work, items, lambda item: _post(work, item, proof, posted, dsn))
 
 

@@ -1047,10 +1047,7 @@ def test_a_post_that_was_reopened_since_its_rows_went_waits_until_its_action_row
     action_id = plan.items[0].action_id
     assert fates(lost.start(plan)) == [("published", "")]
     database, action = lost.world.database, lost.store.actions[action_id]
-    (row,) = database.rows.values()
-    database.delete("owner", row.row_id)
-    database.commit("owner")
-    lost.world.look()
+    rows_go(lost)
     action.stored = replace(action.stored, state=ActionState.REFUSED, outcome={"reason": "reopened"}, reopened=1)
     if not action_row_stands:
         del database.actions[action_id]
@@ -1060,6 +1057,35 @@ def test_a_post_that_was_reopened_since_its_rows_went_waits_until_its_action_row
     )
     assert ("delete the action's row there, then reopen it once more" in outcome.reason) is action_row_stands
     assert len(database.rows) == (0 if action_row_stands else 1)
+
+
+def rows_go(lost: Books) -> None:
+    """Their owner takes out what was posted."""
+    (row,) = lost.world.database.rows.values()
+    lost.world.database.delete("owner", row.row_id)
+    lost.world.database.commit("owner")
+    lost.world.look()
+
+
+def test_a_reopened_post_that_its_earlier_start_commits_while_the_next_one_proves_is_done() -> None:
+    """Its row stood, and a person was told that it did not, and to delete the action's row."""
+    lost, plan, money = a_lost_one()
+    action_id = plan.items[0].action_id
+    lost.start(plan)
+    rows_go(lost)
+    database, action = lost.world.database, lost.store.actions[action_id]
+    action.stored = replace(action.stored, state=ActionState.REFUSED, outcome={"reason": "reopened"}, reopened=1)
+    del database.actions[action_id]
+    killed_at(lost, plan, "poster.commit")
+
+    def it_was_committed(step: str, _: object) -> None:
+        if step == "proved":
+            lost.world.post("the earlier start", money, by="repair")
+            database.commit("the earlier start")
+            database.actions[action_id] = plan.plan_hash
+
+    assert fates(lost.start(plan, on_progress=it_was_committed)) == [("already_published", "")]
+    assert (len(database.rows), lost.state(plan)) == (1, ActionState.DONE)
 
 
 @pytest.mark.parametrize(
