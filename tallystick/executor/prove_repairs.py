@@ -49,7 +49,8 @@ from tallystick.store.runs.loss_store import last_cut_with_offsets_lost
 
 def contract_to_look_by(engine: Engine, contract: Contract, plan: Plan) -> Contract:
     """Return the contract; if it has changed since the plan began, with the plan's own word on how a copy is taken
-    back, and where it no longer says how the plan's actions are done, with the plan's rules, or those of its cut.
+    back and where rows are posted, and where it no longer says how the plan's actions are done, with the plan's rules,
+    or those of its cut.
 
     They say where to look what a plan that has begun has done. What may be done, the contract says as it is now.
     Events of ours are read as JSON, as every contract has them that lets some be written: another one would see none.
@@ -67,8 +68,10 @@ def contract_to_look_by(engine: Engine, contract: Contract, plan: Plan) -> Contr
     then = contract_of_fingerprint(engine, contract.name, plan.contract_fingerprint)
     if then is None or then.compensation is None:
         return contract
-    as_then = rules.model_copy(update={"reversal": then.compensation.reversal})
-    return contract.model_copy(update={"compensation": as_then})
+    as_then: dict[str, Any] = {"reversal": then.compensation.reversal}
+    if posts and then.compensation.post:
+        as_then["post"] = then.compensation.post
+    return contract.model_copy(update={"compensation": rules.model_copy(update=as_then)})
 
 
 def why_done_otherwise(engine: Engine, contract: Contract, plan: Plan) -> dict[UUID, str]:

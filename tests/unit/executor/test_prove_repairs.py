@@ -592,6 +592,17 @@ def test_what_a_begun_plan_has_done_is_looked_for_by_the_reversal_that_it_was_ap
     assert contract_to_look_by(ENGINE, now, begun_plan(RepairKind.REVERSE, fingerprint=now.fingerprint)) is now
 
 
+@pytest.mark.parametrize(("kind", "table"), [(RepairKind.POST, "t.actions"), (RepairKind.REPUBLISH, "t.renamed")])
+def test_what_a_begun_plan_has_posted_is_looked_for_in_the_table_that_it_began_with(
+    contracts: Contracts, kind: RepairKind, table: str
+) -> None:
+    """Its action's row stood in the one of before, and the action was called refused."""
+    now = under(rules(post=POST | {"actions_table": "t.renamed"}, max_items=9))
+    contracts.of_plan = under(rules(post=POST, max_items=8))
+    found = contract_to_look_by(ENGINE, now, begun_plan(kind))
+    assert (found.actions_table, found.compensation and found.compensation.max_items) == (table, 9)
+
+
 OTHERWISE = [
     ({"reversal": "negated"}, {"reversal": "header"}, ["reverse", "counterpost"]),
     ({"post": POST}, {"post": POST | {"columns": {"id": "event_id"}}}, ["post", "counterpost"]),
