@@ -47,16 +47,22 @@ def write_off_of(*, by: str, reason: str, at_utc: datetime) -> WriteOff:
 class RepairBegun:
     """The action that a plan has begun for the break. done_at_utc: None while it is not known whether it is done.
 
-    waits: until a person has looked whether it is. handed_over: it is a DAG's run; done is not that it was started, but
-    that somebody has seen it ended, whatever came of it.
+    contract: another one whose plan it is, which does to the topic what would repair the break; "" where it is the
+    break's own. waits: until a person has looked whether it is. handed_over: it is a DAG's run; done is not that it was
+    started, but that somebody has seen it ended, whatever came of it.
     """
 
     action_id: UUID
     plan_id: UUID
     plan_hash: str
     done_at_utc: datetime | None
+    contract: str = ""
     waits: bool = False
     handed_over: bool = False
+
+    @property
+    def plan(self) -> str:
+        return f"plan {self.plan_id}" + (f" of contract {self.contract}" if self.contract else "")
 
 
 def refuse_while_repaired(break_id: UUID, repairs: Sequence[RepairBegun], *, seen_up_to_utc: datetime) -> None:
@@ -67,13 +73,13 @@ def refuse_while_repaired(break_id: UUID, repairs: Sequence[RepairBegun], *, see
     for repair in repairs:
         if repair.waits:
             raise WriteOffRefused(
-                f"break {break_id}: plan {repair.plan_id} may have repaired it, and a person has to look; expected "
+                f"break {break_id}: {repair.plan} may have repaired it, and a person has to look; expected "
                 f"that somebody has; only if it was not: tallystick compensation reopen CONTRACT_FILE "
                 f"{repair.action_id} --by NAME --reason TEXT; then write it off"
             )
         if repair.done_at_utc is None and repair.handed_over:
             raise WriteOffRefused(
-                f"break {break_id}: plan {repair.plan_id} has handed it to a DAG, and nobody has seen its run "
+                f"break {break_id}: {repair.plan} has handed it to a DAG, and nobody has seen its run "
                 f"{repair.action_id} ended; expected one that is over; let it end, then tallystick compensation "
                 f"execute CONTRACT_FILE {repair.plan_hash} --by NAME looks at it and starts nothing again; where "
                 "Airflow has no such run any more, and it repaired nothing: tallystick compensation reopen "
@@ -81,14 +87,14 @@ def refuse_while_repaired(break_id: UUID, repairs: Sequence[RepairBegun], *, see
             )
         if repair.done_at_utc is None:
             raise WriteOffRefused(
-                f"break {break_id}: plan {repair.plan_id} is repairing it; expected no repair under way; let its "
+                f"break {break_id}: {repair.plan} is repairing it; expected no repair under way; let its "
                 f"compensation finish, or: tallystick compensation execute CONTRACT_FILE {repair.plan_hash} --by NAME, "
                 "which records what it did, and refuses what the contract does not allow any more; then look again: "
                 "tallystick explain"
             )
         if repair.done_at_utc > seen_up_to_utc:
             raise WriteOffRefused(
-                f"break {break_id}: plan {repair.plan_id} repaired it at {format_time(repair.done_at_utc)}, and no cut "
+                f"break {break_id}: {repair.plan} repaired it at {format_time(repair.done_at_utc)}, and no cut "
                 "has been made since; expected a run that has looked; let the next window be judged, then look again: "
                 "tallystick explain"
             )

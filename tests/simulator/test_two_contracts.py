@@ -1,4 +1,4 @@
-"""Of two contracts over the same sides one repairs by itself what the other one hands to a DAG: once between them."""
+"""What one of two contracts over the same sides repairs, the other neither hands to a DAG nor gives up as well."""
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -8,10 +8,12 @@ from uuid import UUID
 import pytest
 
 from tallystick.compensation.plan import Plan
+from tallystick.compensation.write_off import WriteOffRefused
 from tallystick.contract.contract import Contract
 from tallystick.executor import draw_plan, execute_plan
 from tallystick.executor.effects import trigger_dags
 from tallystick.executor.effects.airflow_api import Started
+from tallystick.model.open_item import WriteOff
 from tests.simulator.schedule.play import Play, Schedule, steps_of
 from tests.simulator.standins import plan_functions, run_functions
 from tests.simulator.world.config import Config
@@ -116,3 +118,48 @@ def test_what_one_contract_repairs_no_other_one_hands_to_a_dag_nor_the_other_way
     told = f"plan {plans[0][1].plan_id} of {plans[0][0].name} has done the same, or is doing it"
     assert start(play.world, *plans[1]) == [("refused", told)]
     assert [UUID(one) for one in airflow.started] == ([item.action_id] if by_dag_first else [])
+
+
+@pytest.mark.parametrize(
+    ("config", "steps", "known"),
+    [(PUBLISHING, LOST, True), (PUBLISHING, DOUBLED, True), (POSTING, NOT_BOOKED, False)],
+    ids=["an event is missing", "an event is too many", "a row is missing, of which no cut says where"],
+)
+def test_what_another_contract_has_just_done_to_the_topic_is_not_given_up_before_a_run_has_looked(
+    config: Config, steps: tuple[Any, ...], known: bool
+) -> None:
+    """It was written off, and paid by hand beside that."""
+    play = Play(Schedule(config._replace(carrier_mode="at_most" if steps in (LOST, NOT_BOOKED) else "at_least"), ()))
+    own, other = play.world.contracts
+    for step in steps_of(*steps):
+        play.do(step)
+    (found,) = [one.item_break for one in run_functions.outstanding_breaks(play.world.store, own.name)]
+    plan = plan_of(play.world, other)
+    play.world.clock.go(1)
+    assert [fate for fate, _ in start(play.world, other, plan)] == ["published"]
+    off = WriteOff(by="dan", reason="paid by hand", at_utc=play.world.clock.now)
+    told = f"plan {plan.plan_id} of contract {other.name} repaired it at .*, and no cut has been made since"
+    with pytest.raises(WriteOffRefused, match=told) if known else nullcontext():
+        plan_functions.write_off_break(play.world.store, own.name, str(found.break_id), off)
+    play.product.window()
+    assert run_functions.outstanding_breaks(play.world.store, own.name) == ()
+
+
+def test_what_another_contract_has_done_about_another_event_hinders_no_write_off() -> None:
+    play = Play(Schedule(PUBLISHING._replace(carrier_mode="at_most"), ()))
+    own, other = play.world.contracts
+    assert other.compensation is not None
+    one_only = other.model_copy(update={"compensation": other.compensation.model_copy(update={"max_items": 1})})
+    play.world.contracts = (own, one_only)
+    for step in steps_of("window", ("half_trade", 2, 7), ("half_trade", 1, 9), "window", "window"):
+        play.do(step)
+    plan = plan_of(play.world, one_only)
+    (repaired,) = plan.items
+    play.world.clock.go(1)
+    assert [fate for fate, _ in start(play.world, one_only, plan)] == ["published"]
+    outstanding = [one.item_break for one in run_functions.outstanding_breaks(play.world.store, own.name)]
+    (another,) = [one for one in outstanding if one.match_key != repaired.match_key]
+    off = WriteOff(by="dan", reason="paid by hand", at_utc=play.world.clock.now)
+    plan_functions.write_off_break(play.world.store, own.name, str(another.break_id), off)
+    left = [one.item_break.match_key for one in run_functions.outstanding_breaks(play.world.store, own.name)]
+    assert left == [repaired.match_key]

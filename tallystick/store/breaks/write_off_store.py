@@ -2,17 +2,20 @@
 
 The rows belong to the newest judged cut, as a further step after its run: the next cut carries what they say, and
 reading that cut again sees none of them. So no cut may be open meanwhile; its run may have read the items already.
+
+A break of whose event another contract has repaired the topic waits for the next cut too: its run clears it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Engine, Text, cast, func, insert, select
+from sqlalchemy import Connection, Engine, Text, cast, func, insert, or_, select
 from sqlalchemy.dialects.postgresql import JSONPATH
 
 from tallystick.alerting.policy import alerts_of_write_off
-from tallystick.compensation.plan import RepairKind
+from tallystick.compensation.effect_words import effect_hashes
+from tallystick.compensation.plan import PlanItem, RepairKind, action_id_of
 from tallystick.compensation.write_off import (
     BreakWrittenOff,
     RepairBegun,
@@ -20,8 +23,11 @@ from tallystick.compensation.write_off import (
     items_written_off,
     refuse_while_repaired,
 )
+from tallystick.contract.contract import Contract
 from tallystick.host.terminal_user import Terminal, at_terminal
 from tallystick.model.break_history import LifeStep
+from tallystick.model.cut import Cut
+from tallystick.model.findings import Break
 from tallystick.model.open_item import OpenItem, WriteOff
 from tallystick.store.alerts.alert_store import firing_seen_by, insert_alerts
 from tallystick.store.break_lock import hold_breaks
@@ -56,9 +62,8 @@ def write_off_break(
         hold_breaks(connection, contract_name)
         life = life_of_break(connection, contract_name, found.break_id)
         items = items_written_off(found, life)
-        refuse_while_repaired(
-            found.break_id, _repairs_begun(connection, found.break_id), seen_up_to_utc=cut.marked_at_utc
-        )
+        repairs = _repairs_begun(connection, contract_name, found.break_id, done_to_the_topic(contract, found, cut))
+        refuse_while_repaired(found.break_id, repairs, seen_up_to_utc=cut.marked_at_utc)
         steps = [_next_step(life, item, cut.n) for item in items]
         rows = [_row(contract_name, cut.n, item, n, write_off) for item, n in zip(items, steps, strict=True)]
         connection.execute(insert(open_item), rows)
@@ -87,7 +92,33 @@ def write_off_break(
     )
 
 
-def _repairs_begun(connection: Connection, break_id: UUID) -> list[RepairBegun]:
+def done_to_the_topic(contract: Contract, found: Break, cut: Cut) -> tuple[str, ...]:
+    """Return the words that the store has for what another contract would do there about the same event. None where the
+    ledger is the side to be repaired: which database that is, no cut says.
+    """
+    topic = contract.legs.get(found.leg, "")
+    ids = {one.offsets.topic: one.snapshot.topic_id for one in cut.topic_slices}
+    item = PlanItem(
+        kind=RepairKind.TRIGGER,
+        action_id=action_id_of(contract.name, found.break_id),
+        break_id=found.break_id,
+        break_class=found.break_class,
+        topic=topic,
+        row_id="",
+        match_key=found.match_key,
+        transaction_key=found.transaction_key,
+        leg=found.leg,
+        amount_minor=found.amount_minor,
+        currency=found.currency,
+        occurred_at="",
+    )
+    return effect_hashes(item, topic_id=ids.get(topic, topic), ledger="")
+
+
+def _repairs_begun(
+    connection: Connection, contract_name: str, break_id: UUID, effects: Collection[str]
+) -> list[RepairBegun]:
+    """Return those of the break, and those of other contracts that have one of these effects."""
     c = compensation_action.c
     own = func.jsonb_build_object("id", cast(c.action_id, Text))
     kind = func.jsonb_path_query_first(
@@ -109,16 +140,21 @@ def _repairs_begun(connection: Connection, break_id: UUID) -> list[RepairBegun]:
             c.action_id,
             c.plan_id,
             compensation_plan.c.plan_hash,
+            compensation_plan.c.contract,
+            c.break_id,
             c.state,
             c.recorded_at,
             kind.label("kind"),
             seen_ended.label("seen_ended"),
         )
         .join(compensation_plan, compensation_plan.c.plan_id == c.plan_id)
-        .where(c.break_id == break_id, c.state.in_(HOLDING))
+        .where(or_(c.break_id == break_id, c.effect.in_(effects)), c.state.in_(HOLDING))
     )
     found = []
     for row in connection.execute(begun):
+        ours = row.break_id == break_id
+        if not ours and row.contract == contract_name:
+            continue
         done = row.state == ActionState.DONE
         handed_over = done and row.kind == RepairKind.TRIGGER
         done_at_utc = row.recorded_at if done else None
@@ -128,6 +164,7 @@ def _repairs_begun(connection: Connection, break_id: UUID) -> list[RepairBegun]:
                 plan_id=row.plan_id,
                 plan_hash=row.plan_hash,
                 done_at_utc=row.seen_ended if handed_over else done_at_utc,
+                contract="" if ours else row.contract,
                 waits=row.state == ActionState.WAITING,
                 handed_over=handed_over,
             )

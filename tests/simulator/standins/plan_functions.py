@@ -30,6 +30,7 @@ from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import total_money
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemState, WriteOff
+from tallystick.store.breaks.write_off_store import done_to_the_topic
 from tallystick.store.plans.approval_store import AGREED, ANSWERED_AT, REJECTED
 from tallystick.store.plans.claim_store import (
     NOT_OUTSTANDING,
@@ -431,10 +432,15 @@ def write_off_break(
         assert contract is not None
         life = _life_of_break(engine, contract_name, break_id)
         items = items_written_off(found, life)
+        effects = done_to_the_topic(contract, found, cut)
         begun = [
-            _repair_begun(engine, row.stored)
+            _repair_begun(engine, row.stored, own=row.stored.break_id == break_id)
             for row in engine.actions.values()
-            if row.stored.break_id == break_id and row.stored.state in HOLDING
+            if row.stored.state in HOLDING
+            and (
+                row.stored.break_id == break_id
+                or (row.effect in effects and engine.plans[row.stored.plan_id][0].contract != contract_name)
+            )
         ]
         refuse_while_repaired(break_id, begun, seen_up_to_utc=cut.marked_at_utc)
         for item in items:
@@ -464,7 +470,7 @@ def write_off_break(
     )
 
 
-def _repair_begun(engine: Store, stored: StoredAction) -> RepairBegun:
+def _repair_begun(engine: Store, stored: StoredAction, *, own: bool) -> RepairBegun:
     plan, _ = engine.plans[stored.plan_id]
     done = stored.state is ActionState.DONE
     kinds = [item.kind for item in plan.items if item.action_id == stored.action_id]
@@ -481,6 +487,7 @@ def _repair_begun(engine: Store, stored: StoredAction) -> RepairBegun:
         action_id=stored.action_id,
         plan_id=stored.plan_id,
         plan_hash=plan.plan_hash,
+        contract="" if own else plan.contract,
         done_at_utc=min(seen_ended, default=None) if handed_over else done_at_utc,
         waits=stored.state is ActionState.WAITING,
         handed_over=handed_over,

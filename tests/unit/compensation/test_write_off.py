@@ -3,6 +3,7 @@
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -101,6 +102,18 @@ def test_what_a_repair_pays_is_not_given_up_before_a_run_has_looked(
     repair = RepairBegun(action_id=UUID(int=8), plan_id=UUID(int=7), plan_hash="5a1d", done_at_utc=done_at_utc)
     with pytest.raises(WriteOffRefused, match=f"plan {repair.plan_id} {why}") if why else nullcontext():
         refuse_while_repaired(UUID(int=1), [repair], seen_up_to_utc=NOON)
+
+
+@pytest.mark.parametrize(
+    "state", [{}, {"waits": True}, {"handed_over": True}, {"done_at_utc": NOON + HOUR}], ids=lambda one: str([*one])
+)
+def test_the_plan_of_another_contract_is_named_with_that(state: dict[str, Any]) -> None:
+    repair = RepairBegun(
+        **{"action_id": UUID(int=8), "plan_id": UUID(int=7), "plan_hash": "5a1d", "done_at_utc": None} | state
+    )
+    for contract, named in (("audit", " of contract audit"), ("", "")):
+        with pytest.raises(WriteOffRefused, match=f"plan {repair.plan_id}{named} (is|has|may|repaired) "):
+            refuse_while_repaired(UUID(int=1), [replace(repair, contract=contract)], seen_up_to_utc=NOON)
 
 
 def test_what_a_repair_may_have_paid_is_not_given_up_before_a_person_has_looked() -> None:
