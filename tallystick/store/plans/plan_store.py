@@ -212,7 +212,7 @@ def known_repairs(engine: Engine, action_ids: Collection[str]) -> tuple[KnownRep
 
 
 def _amounts_taking_back(engine: Engine, plan: Plan, item: PlanItem) -> tuple[int, ...]:
-    """By the contract that its plan was begun under, where it is readable, and by the newest, as earlier releases went."""
+    """By the contract that its plan began under, where it is readable, and by the newest, as earlier releases went."""
     newest = newest_contract(engine, plan.contract)
     then = contract_begun_under(engine, plan.contract, plan.contract_fingerprint, cut_n=plan.cut_n)
     contracts = then, newest.contract if newest else None
