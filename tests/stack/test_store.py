@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 import psycopg
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, insert, text
 from sqlalchemy.exc import DatabaseError, IntegrityError, StatementError
 
 from tallystick.alerting.alert import Alert, AlertAction, Outstanding
@@ -50,7 +50,7 @@ from tallystick.store.runs.outstanding_store import outstanding_breaks, outstand
 from tallystick.store.runs.run_history_store import ledger_rows_before
 from tallystick.store.runs.run_store import AttemptFenced, VerdictDiffers, commit_run, list_runs, read_run
 from tallystick.store.runs.sample_store import append_sample, read_samples
-from tallystick.store.schema import APPEND_ONLY
+from tallystick.store.schema import APPEND_ONLY, contract_version
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NEVER_PRODUCED = BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED
@@ -101,29 +101,37 @@ def test_a_contract_is_kept_by_its_fingerprint_whether_or_not_a_cut_is_made_unde
     assert newest_contract(store, contract.name) is None
 
 
+def keep_refused(store: Engine, contract: Any) -> None:
+    """As another release may have kept it."""
+    body = {name: value for name, value in contract.model_dump(mode="json").items() if name != "direction"}
+    row = {"contract": contract.name, "fingerprint": contract.fingerprint, "version": 1, "body": body}
+    with store.begin() as connection:
+        connection.execute(insert(contract_version), row)
+
+
 def test_a_kept_contract_that_this_release_refuses_is_as_one_that_is_not_kept(
     store: Engine, books: Any, new_contract: Any
 ) -> None:
+    kept, refused = (new_contract(partner_grace_seconds=seconds) for seconds in (7, 8))
+    keep_contract(store, kept)
+    keep_refused(store, refused)
     books.save(store, books.cut(0))
-    of_cut, of_plan = books.contract, new_contract(partner_grace_seconds=7)
-    keep_contract(store, of_plan)
 
-    def found() -> list[Any]:
-        asked = store, of_plan.name, of_plan.fingerprint
-        return [contract_of_fingerprint(*asked), *(contract_begun_under(*asked, cut_n=n) for n in (0, 9))]
+    def found(contract: Any, cut_n: int) -> tuple[Any, Any]:
+        asked = store, contract.name, contract.fingerprint
+        return contract_of_fingerprint(*asked), contract_begun_under(*asked, cut_n=cut_n)
 
-    def refuse(fingerprint: str) -> None:
-        spoilt = text("update tallystick.contract_version set body = body - 'direction' where fingerprint = :one")
-        with store.begin() as connection:
-            connection.execute(spoilt, {"one": fingerprint})
+    assert found(kept, 0) == (kept, kept)
+    assert (found(refused, 0), found(refused, 9)) == ((None, books.contract), (None, None))
 
-    assert found() == [of_plan] * 3
-    refuse(of_plan.fingerprint)
-    assert found() == [None, of_cut, None]
-    refuse(of_cut.fingerprint)
-    assert found() == [None] * 3
+
+def test_a_cut_whose_contract_this_release_refuses_says_so(store: Engine, books: Any, new_contract: Any) -> None:
+    keep_refused(store, books.contract)
+    books.save(store, books.cut(0))
+    other = new_contract(partner_grace_seconds=7)
+    assert contract_begun_under(store, other.name, other.fingerprint, cut_n=0) is None
     with pytest.raises(StoredContractRefused, match="by its direction: Field required; install the release"):
-        newest_contract(store, of_cut.name)
+        newest_contract(store, other.name)
 
 
 def test_an_open_cut_is_the_lock_of_its_contract(store: Engine, books: Any, new_contract: Any) -> None:
