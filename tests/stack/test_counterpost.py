@@ -8,7 +8,7 @@ from tallystick.compensation.plan import RepairKind
 from tallystick.compensation.repair_effect import RepairEffect
 from tallystick.executor.effects import action_log
 from tallystick.executor.effects.action_log import ActionResult
-from tallystick.model.finding_names import BreakClass
+from tallystick.model.finding_names import BreakClass, Notice
 from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
@@ -116,7 +116,9 @@ def test_a_row_that_comes_late_behind_ours_has_ours_taken_back_and_the_books_agr
     books.produce(LOST)
     posting = planned(books, next_window(books, "w1").cut.n)
     assert posted(books, posting).count(ActionResult.PUBLISHED) == 1
-    assert next_window(books, "w2").result.breaks == ()
+    repaired = next_window(books, "w2").result
+    (told,) = (one for one in repaired.notices if one.notice is Notice.LATE_PARTNER)
+    assert (repaired.breaks, told.sentence) == ((), "1 broken item found our own repair.")
     books.post(LOST)  # its consumer, late
     doubled = next_window(books, "w3")
     assert [one.break_class for one in doubled.result.breaks] == [BreakClass.DUPLICATE_IN_LEDGER_COMPENSATED]

