@@ -170,7 +170,9 @@ def books_of(store: Engine, name: str, *, windows: int) -> Contract:
 def test_breaks_of_the_newest_window_that_are_written_off_are_told_from_those_that_no_item_follows(
     own_store: Engine,
 ) -> None:
-    contract = books_of(own_store, "given_up", windows=FIRST_BROKEN + 1)
+    legs = {leg: f"given_up.{topic}" for leg, topic in payouts().legs.items()}  # of which no other contract repairs
+    contract = changed(payouts(), name="given_up", legs=legs)
+    fill(own_store, contract, windows=FIRST_BROKEN + 1)
 
     def sums() -> tuple[int, int]:
         book = read_overview(own_store, contract.name, windows=3)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
@@ -9,10 +10,13 @@ import pytest
 from sqlalchemy import Engine, text
 
 from tallystick.compensation.plan import Plan, PlanItem, RepairKind, action_id_of
+from tallystick.compensation.write_off import WriteOffRefused
 from tallystick.contract.contract import Contract
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import break_id
+from tallystick.model.open_item import WriteOff
 from tallystick.model.verdict import Verdict
+from tallystick.store.breaks.write_off_store import write_off_break
 from tallystick.store.plans.claim_store import Claims, claim_actions
 from tallystick.store.plans.plan_store import save_plan
 
@@ -121,6 +125,21 @@ def test_contracts_that_word_a_leg_differently_do_the_same_once(
     claims = two[1].claims(theirs, elsewhere)
     assert (list(claims.unclaimed), reasons(claims)) == ([theirs.action_id], [SAME])
     assert claims.begun == {elsewhere.action_id}
+
+
+@pytest.mark.parametrize("found", [(MISSING, "a", ""), (DOUBLED, "a", "topic:billing.payouts:0:9")])
+def test_no_break_is_written_off_while_another_contract_does_to_the_topic_what_repairs_it(
+    two: tuple[Claimant, Claimant], found: tuple[BreakClass, str, str]
+) -> None:
+    """Both named one leg's topic, and a person paid by hand what the other one published."""
+    another_key = (found[0], "b", found[2] and f"{found[2]}9")
+    (ours,), (theirs, elsewhere) = two[0].finds(found), two[1].finds(found, another_key)
+    two[0].claims(ours)
+    off = WriteOff(by="Ada", reason="paid by hand", at_utc=datetime(2026, 3, 2, tzinfo=UTC))
+    with pytest.raises(WriteOffRefused, match=r"plan \S+ of contract payouts is repairing it"):
+        write_off_break(two[1].store, "audit", str(theirs.break_id), off)
+    done = write_off_break(two[1].store, "audit", str(elsewhere.break_id), off)
+    assert [one.match_key for one in done.items] == ["b"]
 
 
 @pytest.mark.parametrize(

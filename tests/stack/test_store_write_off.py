@@ -1,7 +1,6 @@
 """Writing off on a real store: what is stored, what later cuts carry, what on-call is told, and what is refused."""
 
 import json
-from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -22,7 +21,7 @@ from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemState, WriteOff
 from tallystick.model.verdict import Verdict
 from tallystick.store.alerts.alert_store import firing_names, pending_alerts
-from tallystick.store.breaks.write_off_store import done_to_the_topic, write_off_break
+from tallystick.store.breaks.write_off_store import write_off_break
 from tallystick.store.plans.claim_store import claim_actions
 from tallystick.store.plans.plan_life_store import RUNS_ENDED, VERIFIED
 from tallystick.store.plans.plan_store import append_audit, read_audit, record_done, save_plan
@@ -172,32 +171,6 @@ def test_a_break_under_repair_is_refused(store: Engine, found: tuple[Break, Brea
     with pytest.raises(WriteOffRefused, match=f"plan {plan_id} is repairing it"):
         give_up(store, found[0])
     assert len(outstanding_breaks(store, "payouts")) == 2
-
-
-@pytest.mark.parametrize(("key", "refused"), [("a", True), ("b", False)])
-def test_a_break_whose_event_another_contract_is_publishing_is_refused(
-    store: Engine, books: Any, found: tuple[Break, Break], key: str, refused: bool
-) -> None:
-    cut = read_run(store, "payouts", 1)
-    assert cut is not None
-    about = replace(found[0], match_key=key)
-    (effect, *_) = done_to_the_topic(books.contract, about, cut.cut)
-    plan_id = uuid4()
-    with store.begin() as connection:
-        connection.execute(
-            text("insert into tallystick.compensation_plan values (:id, 'audit', 1, 'hash', '{}', 'Bob')"),
-            {"id": plan_id},
-        )
-        connection.execute(
-            text(
-                "insert into tallystick.compensation_action (action_id, plan_id, state, effect) "
-                "values (:id, :plan, 'executing', :effect)"
-            ),
-            {"id": UUID(int=1), "plan": plan_id, "effect": effect},
-        )
-    told = f"plan {plan_id} of contract audit is repairing it"
-    with pytest.raises(WriteOffRefused, match=told) if refused else nullcontext():
-        give_up(store, found[0])
 
 
 def test_the_command_line_writes_off_and_explain_tells_it(
