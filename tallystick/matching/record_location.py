@@ -19,8 +19,9 @@ from tallystick.matching.match_case import (
     MatchResult,
     MatchStatus,
     RecordLocation,
+    UnmatchedItem,
 )
-from tallystick.matching.pairing import origin_side
+from tallystick.matching.pairing import is_judged, origin_side
 from tallystick.matching.scan_result import SliceScan, input_row_id, ledger_item_id, topic_item_id, topic_place
 from tallystick.model.cut import Cut, PartitionSnapshot, TopicSlice
 from tallystick.model.direction import Direction
@@ -131,19 +132,26 @@ def without_cut_away(outcome: MatchResult, ends: Mapping[TopicPartition, int]) -
     """Return the same, and of events that were one too many and that the log holds no more nothing is decided: an
     election took them once they were read, and with them the headers that may say what they take back.
 
-    ends: where each partition's log ends by now.
+    What followed such an event has no event by now: it waits, and the next run judges it by what stands then. ends:
+    where each partition's log ends by now.
     """
     if all(residue.fate is not MatchStatus.EXTRA for residue in outcome.residues):
         return outcome
-    return replace(
-        outcome,
-        residues=tuple(
-            replace(residue, fate=MatchStatus.UNDECIDABLE, reason=reason_of(ReasonCode.CUT_AWAY))
-            if residue.fate is MatchStatus.EXTRA and _is_cut_away(residue.copy, ends)
-            else residue
-            for residue in outcome.residues
-        ),
-    )
+    residues: list[UnmatchedItem] = []
+    for residue in outcome.residues:
+        if residue.fate is not MatchStatus.EXTRA or not _is_cut_away(residue.copy, ends):
+            residues.append(residue)
+            continue
+        gone = reason_of(ReasonCode.CUT_AWAY)
+        residues.append(replace(residue, fate=MatchStatus.UNDECIDABLE, reason=gone, partner=None))
+        if residue.partner is not None and not is_judged(residue.partner):
+            left = reason_of(ReasonCode.PARTNER_CUT_AWAY)
+            residues.append(
+                replace(
+                    residue, copy=residue.partner, fate=MatchStatus.UNSETTLED, reason=left, partner=None, original=None
+                )
+            )
+    return replace(outcome, residues=tuple(residues))
 
 
 def _is_cut_away(copy: Entry, ends: Mapping[TopicPartition, int]) -> bool:

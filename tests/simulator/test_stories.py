@@ -467,6 +467,30 @@ def test_a_reversal_that_was_cut_away_once_it_was_read_is_no_event_too_many() ->
 
 
 @pytest.mark.parametrize(
+    ("taken", "told", "doubted"),
+    [
+        pytest.param(("truncate", 0, 0, 24), "duplicate_in_ledger", ["partner_not_settled", "torn_cut"], id="read"),
+        pytest.param(("truncate", 0, 0), "duplicate_in_ledger", [], id="gone before it is read"),
+        pytest.param(("wait", 0, 0), "duplicate_in_topic_reprocessed", [], id="not taken"),
+    ],
+)
+def test_the_row_of_an_event_too_many_that_was_cut_away_once_it_was_read_is_one_too_many_itself(
+    taken: tuple[object, ...], told: str, doubted: list[str]
+) -> None:
+    """No item named it, so that the books were MATCHED over it."""
+    played = play(
+        Config(producer_mode="plain", carrier_mode="at_least", partitions=1),
+        *(("trade", 0, 5), "window", ("trade", 0, 6), "window", ("half_trade", 0, 7), ("first_again", 0, 0)),
+        *(("carry", 1, 0), ("carry", 1, 0), "commit_second", taken, "window", ("trade", 0, 1), "window"),
+    )
+    verdicts = played.world.store.of("books").verdicts
+    assert [str(one.break_class) for n in (2, 3) for one in verdicts[n].result.breaks if "ev-1-" in one.match_key] == [
+        told
+    ]
+    assert doubts(played, upto=2)[1] == doubted
+
+
+@pytest.mark.parametrize(
     ("cleaned", "published"), [(("compact", 4, 8), 0), (("wait", 4, 8), 0), (("retain_all", 1), 0)]
 )
 def test_no_event_is_published_again_that_came_and_was_compacted_away_before_a_run_read_it(

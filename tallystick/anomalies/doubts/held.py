@@ -205,7 +205,7 @@ def partner_not_settled(
             doubt=Doubt.PARTNER_NOT_SETTLED,
             sentence=f"{len(unsettled) + len(legs)} items are due, but their other side could not be read up to their "
             f"deadline.{_out_of_sight(unmatched, deadlines)}{_may_be_older(unmatched)}{_paired_before(unmatched)}"
-            f"{_taken_back_and_gone(unmatched)}{_legs_out_of_sight(legs, deadlines)}",
+            f"{_taken_back_and_gone(unmatched)}{_cut_away(unmatched)}{_legs_out_of_sight(legs, deadlines)}",
             details={
                 "items": len(unsettled) + len(legs),
                 "reasons": dict(sorted(reasons.items())),
@@ -252,6 +252,21 @@ def _taken_back_and_gone(unmatched: UnmatchedItems) -> str:
     return (
         f" Of {counted(len(events), 'event')} a row was posted: another one takes it back, and it was deleted or "
         "archived unread. Nobody can tell whether its money still counts. That stays so."
+    )
+
+
+def _cut_away(unmatched: UnmatchedItems) -> str:
+    """Why a row that was paired is neither matched nor a second one: its event went while the run read."""
+    rows = [
+        one
+        for one in unmatched.of(MatchStatus.UNSETTLED, ItemSide.LEDGER)
+        if one.reason.code is ReasonCode.PARTNER_CUT_AWAY
+    ]
+    if not rows:
+        return ""
+    return (
+        f" Of {counted(len(rows), 'row')} an election took the event while this run read it. The next run judges by "
+        "what stands then."
     )
 
 

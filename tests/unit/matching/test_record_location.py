@@ -311,3 +311,27 @@ def test_of_an_event_too_many_that_an_election_has_taken_since_nothing_is_decide
     undecided = replace(residue, fate=MatchStatus.UNDECIDABLE, reason=reason_of(ReasonCode.CUT_AWAY))
     assert found == (residue if decided else undecided)
     assert without_cut_away(outcome, {}) == outcome
+
+
+@pytest.mark.parametrize(
+    ("partner", "waits"),
+    [
+        (row(2), True),
+        (row(2, carried=item_of(row(2))), True),
+        (row(2, carried=item_of(row(2), ItemState.BROKEN)), False),
+    ],
+)
+def test_what_followed_an_event_that_an_election_has_taken_waits_for_the_next_run(partner: Entry, waits: bool) -> None:
+    residue = UnmatchedItem(
+        copy=event(11),
+        fate=MatchStatus.EXTRA,
+        reason=reason_of(ReasonCode.EXTRA_WAS_FOLLOWED),
+        partner=partner,
+        original=event(10),
+    )
+    outcome = MatchResult(case=case_of(event(11), partner), matched=(), residues=(residue,))
+    gone, *left = without_cut_away(outcome, {PART: 11}).residues
+    assert (gone.fate, gone.partner) == (MatchStatus.UNDECIDABLE, None)
+    waiting = UnmatchedItem(copy=partner, fate=MatchStatus.UNSETTLED, reason=reason_of(ReasonCode.PARTNER_CUT_AWAY))
+    assert left == [waiting] * waits
+    assert without_cut_away(outcome, {PART: 12}) == outcome

@@ -13,6 +13,7 @@ from tallystick.ledger.protocol import HorizonHolder
 from tallystick.matching.evidence import LegsCase
 from tallystick.matching.match_case import RecordLocation
 from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.item_reason import ReasonCode, reason_of
 from tallystick.model.offsets import TopicPartition
 from tests.unit.anomalies.builders import cut_with
 from tests.unit.anomalies.planted import Pair, PlantedCases
@@ -187,3 +188,13 @@ def test_an_event_whose_row_was_taken_back_and_is_gone_is_told_so_and_lacks_no_i
     (found,) = findings_of(partner_not_settled, evidence_of(event(11), direction=T2L, lookup_hits=[reversal]))
     assert "Of 1 event a row was posted: another one takes it back" in found.sentence
     assert "input" not in found.sentence
+
+
+def test_a_row_whose_event_an_election_took_is_told_from_one_that_the_topic_is_held_back_from() -> None:
+    held = evidence_of(row(1), deadlines=deadlines_of(topic_settled_until_utc=None))
+    (outcome,) = held.outcomes
+    gone = replace(outcome.residues[0], reason=reason_of(ReasonCode.PARTNER_CUT_AWAY))
+    (found,) = findings_of(partner_not_settled, replace(held, outcomes=(replace(outcome, residues=(gone,)),)))
+    assert "Of 1 row an election took the event while this run read it." in found.sentence
+    (other,) = findings_of(partner_not_settled, held)
+    assert "election" not in other.sentence
