@@ -94,7 +94,7 @@ def read_record_origins(
     """Read the record behind each item id, with its transaction's span. Planted copies, of no partition, have none.
 
     event_on: the fields of an event, by its topic. decoded: records that were read before, by item id; of these only
-    the spans are. heads: of slices that need not be fetched for it.
+    the spans are read, and one that has left the log since has none. heads: of slices that need not be fetched for it.
     """
     offsets: dict[TopicPartition, dict[int, str]] = {}
     for item_id in item_ids:
@@ -109,6 +109,9 @@ def read_record_origins(
                 found[wanted[one]] = (_packed(decoded, wanted[one]), span)
             else:
                 found[one.item_id] = (packed(one), span)
+        for item_id in wanted.values():
+            if item_id in decoded and item_id not in found:
+                found[item_id] = (_packed(decoded, item_id), None)
     return PackedRecords(found)
 
 

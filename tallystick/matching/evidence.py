@@ -141,7 +141,8 @@ class LookedUp:
 
     rows_out_of_place: by written_xid, where rows came that no cut has read, or went that one had read. forged_repairs:
     item ids of records and rows that claim to be a repair of ours, of which the store knows nothing. lost_indexes: cuts
-    in reach whose key index is not there, or not what their verdict names.
+    in reach whose key index is not there, or not what their verdict names. gone_unread: item ids of events that were
+    read, and that left the log before the run could ask whether they take another one back.
     """
 
     older_rows: int | None = None
@@ -149,6 +150,7 @@ class LookedUp:
     rows_out_of_place: tuple[Place, ...] = ()
     forged_repairs: tuple[str, ...] = ()
     lost_indexes: tuple[int, ...] = ()
+    gone_unread: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,9 +3,10 @@
 Of a row, ledger_horizon.py says it.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_log.log_walk import Outcome
@@ -128,30 +129,51 @@ def needs_input(
     return len(outputs) > len(inputs)
 
 
-def without_cut_away(outcome: MatchResult, ends: Mapping[TopicPartition, int]) -> MatchResult:
-    """Return the same, and of events that were one too many and that the log holds no more nothing is decided: an
-    election took them once they were read, and with them the headers that may say what they take back.
+def without_reversals_cut_away(
+    case: MatchGroup, ends: Mapping[TopicPartition, int]
+) -> tuple[MatchGroup, tuple[UnmatchedItem, ...]]:
+    """Return the same without the events that take another one back and that an election has taken since: what they
+    took back stands. Beside it what becomes of them. ends: where each partition's log ends by now.
+    """
+    gone = [copy for copy in case.copies if copy.reverses and _is_cut_away(copy, ends)]
+    if not gone:
+        return case, ()
+    left = tuple(copy for copy in case.copies if copy not in gone)
+    reason = reason_of(ReasonCode.CUT_AWAY)
+    undecided = (UnmatchedItem(copy=copy, fate=MatchStatus.UNDECIDABLE, reason=reason) for copy in gone)
+    return replace(case, copies=left), tuple(undecided)
 
-    What followed such an event has no event by now: it waits, and the next run judges it by what stands then. ends:
-    where each partition's log ends by now.
+
+def without_those_gone(
+    outcome: MatchResult, ends: Mapping[TopicPartition, int], unread: Collection[str] = frozenset()
+) -> MatchResult:
+    """Return the same, and of events that were one too many and that the log holds no more nothing is decided: what
+    says whether they take another one back went with them.
+
+    An election took them once they were read: what followed one of these has no event by now; it waits, and the next
+    run judges it by what stands then. ends: where each partition's log ends by now. unread: those of which retention or
+    a cleaner was quicker than the run; nobody can tell any more what a row of one of these is.
     """
     if all(residue.fate is not MatchStatus.EXTRA for residue in outcome.residues):
         return outcome
-    residues: list[UnmatchedItem] = []
-    for residue in outcome.residues:
-        if residue.fate is not MatchStatus.EXTRA or not _is_cut_away(residue.copy, ends):
-            residues.append(residue)
-            continue
-        gone = reason_of(ReasonCode.CUT_AWAY)
-        residues.append(replace(residue, fate=MatchStatus.UNDECIDABLE, reason=gone, partner=None))
-        if residue.partner is not None and not is_judged(residue.partner):
-            left = reason_of(ReasonCode.PARTNER_CUT_AWAY)
-            residues.append(
-                replace(
-                    residue, copy=residue.partner, fate=MatchStatus.UNSETTLED, reason=left, partner=None, original=None
-                )
-            )
+    residues = chain.from_iterable(_unless_gone(one, ends, unread) for one in outcome.residues)
     return replace(outcome, residues=tuple(residues))
+
+
+def _unless_gone(
+    residue: UnmatchedItem, ends: Mapping[TopicPartition, int], unread: Collection[str]
+) -> Iterator[UnmatchedItem]:
+    partner = residue.partner
+    if residue.fate is MatchStatus.EXTRA and _is_cut_away(residue.copy, ends):
+        gone, fate, left = ReasonCode.CUT_AWAY, MatchStatus.UNSETTLED, ReasonCode.PARTNER_CUT_AWAY
+    elif residue.fate is MatchStatus.EXTRA and residue.copy.item_id in unread:
+        gone, fate, left = ReasonCode.GONE_UNREAD, MatchStatus.PARTNER_EXPIRED, ReasonCode.OFFSETS_EXPIRED
+    else:
+        yield residue
+        return
+    yield replace(residue, fate=MatchStatus.UNDECIDABLE, reason=reason_of(gone), partner=None)
+    if partner is not None and not is_judged(partner):
+        yield replace(residue, copy=partner, fate=fate, reason=reason_of(left), partner=None, original=None)
 
 
 def _is_cut_away(copy: Entry, ends: Mapping[TopicPartition, int]) -> bool:

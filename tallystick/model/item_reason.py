@@ -56,6 +56,7 @@ class ReasonCode(StrEnum):
     SIDE_HELD_BACK = "the {there} is held back before the deadline"
     ACKNOWLEDGED_OFFSET_EXPIRED = "what the offset held that was acknowledged for it cannot be said any more"
     CUT_AWAY = "the log was cut back below it while this run read it"
+    GONE_UNREAD = "it left the log before this run could read what it may take back"
     PARTNER_CUT_AWAY = "the log was cut back below its partner while this run read it"
     TAKEN_BACK_ROW_GONE = "one of its key was taken back, and does not stand any more"
     SETTLED_WITHOUT_IT = "the {there} has settled past the deadline without it"

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from sqlalchemy import Engine
 
-from tallystick.anomalies.doubts.torn_cut import torn_cut
+from tallystick.anomalies.doubts.torn_cut import partitions_changed
 from tallystick.contract.contract import Contract
 from tallystick.judging.record_origins import origins_needed, read_record_origins
 from tallystick.kafka_cluster.batch_fingerprints import fingerprints
@@ -53,10 +53,10 @@ from tallystick.matching.ledger_horizon import unread_where_reused
 from tallystick.matching.match_case import Deadlines, Entry, MatchGroup, MatchResult
 from tallystick.matching.pairing import pair_key, topic_of
 from tallystick.matching.producer_acks import without_compacted
-from tallystick.matching.record_location import without_cut_away
+from tallystick.matching.record_location import without_reversals_cut_away, without_those_gone
 from tallystick.matching.reversals import may_be_taken_back, possible_reversals, with_reversals, with_row_reversals
 from tallystick.matching.row_identity import RowNames, items_of_rows, standing_beside, with_ids_of_their_own
-from tallystick.matching.scan_result import SliceScan, topic_item_id
+from tallystick.matching.scan_result import SliceScan, topic_item_id, topic_place
 from tallystick.matching.unreadable_ranges import (
     LedgerStarts,
     OutOfSight,
@@ -160,6 +160,8 @@ class GroupedItems:
     heads: KeptHeads
     reversing: Believed
     known: Repairs
+    gone_unread: frozenset[str]
+    """Of the events that may take another one back: those that left the log before that could be read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,6 +228,7 @@ def group(scanned: ScannedCut) -> GroupedItems:
         heads=heads,
         reversing=reversing,
         known=known,
+        gone_unread=frozenset(item_id for item_id in asked - records.keys() if topic_place(item_id)[0].partition >= 0),
     )
 
 
@@ -309,7 +312,7 @@ def set_deadlines(located: LocatedItems) -> DatedItems:
     scanned, look_ups = located.grouped.scanned, located.look_ups
     contract, cut, past = scanned.contract, scanned.cut, scanned.past
     around = look_ups.cluster_state
-    lost_offsets = _lost_offsets(cut, past, located.grace, around, located.census)
+    lost_offsets = bool(located.grouped.gone_unread) or _lost_offsets(cut, past, located.grace, around, located.census)
     hiding = {part.offsets.topic for part in cut.topic_slices if around.may_hide_records(part.snapshot)}
     deadlines = Deadlines(
         now_utc=cut.now_utc,
@@ -346,7 +349,8 @@ def pair(dated: DatedItems) -> PairedItems:
         for case in located.groups
     )
     ends = {part.topic_partition: part.written_end for part in around.partitions_after}
-    outcomes = tuple(without_cut_away(_paired(case, contract, dated.deadlines), ends) for case in cases)
+    unread = located.grouped.gone_unread
+    outcomes = tuple(_paired_as_the_log_stands(case, contract, dated.deadlines, ends, unread) for case in cases)
     legs = with_rows_of_before(
         without_repeats(located.grouped.legs, outcomes),
         outcomes,
@@ -357,6 +361,20 @@ def pair(dated: DatedItems) -> PairedItems:
         for case in with_legs_read_before(legs, located.grouped.surplus_items.values())
     )
     return PairedItems(dated=dated, outcomes=outcomes, legs=legs)
+
+
+def _paired_as_the_log_stands(
+    case: MatchGroup,
+    contract: Contract,
+    deadlines: Deadlines,
+    ends: Mapping[TopicPartition, int],
+    unread: Collection[str],
+) -> MatchResult:
+    left, gone = without_reversals_cut_away(case, ends)
+    if not left.copies:
+        return MatchResult(case=case, matched=(), residues=gone)
+    outcome = without_those_gone(_paired(left, contract, deadlines), ends, unread)
+    return replace(outcome, residues=(*outcome.residues, *gone)) if gone else outcome
 
 
 def _paired(case: MatchGroup, contract: Contract, deadlines: Deadlines) -> MatchResult:
@@ -406,6 +424,7 @@ def attribute(paired: PairedItems) -> tuple[Evidence, LookUps]:
             rows_out_of_place=look_ups.earlier_rows.changed if look_ups.earlier_rows else (),
             forged_repairs=tuple(sorted({*grouped.reversing.forged, *located.believed.forged, *written.forged})),
             lost_indexes=look_ups.lost_indexes,
+            gone_unread=tuple(sorted(grouped.gone_unread)),
         ),
         cluster=around,
         deadlines=deadlines,
@@ -479,7 +498,7 @@ def _lost_offsets(
         return True
     if any(around.discontinuity_of(cut, topic_slice) for topic_slice in cut.topic_slices):
         return True
-    if any(True for _ in torn_cut(cut, around)):
+    if any(True for _ in partitions_changed(cut, around)):
         return True
     return any(past.previous.marked_at_utc <= loss.marked_at_utc + grace.duration for loss in past.losses)
 

@@ -15,6 +15,7 @@ from tallystick.pipeline.run_history import RunHistory
 from tallystick.pipeline.sources import Sources
 from tallystick.store.plans.plan_store import executed_actions
 from tallystick.store.runs.cut_store import read_cursor_positions
+from tallystick.store.runs.loss_store import last_torn_cut
 from tallystick.store.runs.run_history_store import (
     cluster_state_document,
 )
@@ -89,12 +90,14 @@ def _actions(
     """Compensations that were published, whose item was broken still when the cut was made, and that left no trace; and
     the item ids of the rows of others.
 
-    None that was planned before a cut that was closed unread, or had lost offsets: it may have stood there. Nor one
-    whose row stands: by xmin an UPDATE may have taken it to a later cut, and else it has been judged for what it is.
+    None that was planned before a cut that was closed unread, had lost offsets, or was torn: it may have stood there.
+    Nor one whose row stands: by xmin an UPDATE may have taken it to a later cut, and else it has been judged for what
+    it is.
     """
     broken = [item for item in (*past.carried, *past.surplus_items) if item.state is ItemState.BROKEN and item.break_id]
     executed = executed_actions(engine, sides.contract.name) if broken else {}
-    unread = max([*(cut.n for cut in past.closed), *(loss.cut_n for loss in past.losses)], default=0)
+    torn = last_torn_cut(engine, sides.contract.name, before=cut.n) if executed else 0
+    unread = max(torn, *(one.n for one in past.closed), *(loss.cut_n for loss in past.losses), 0)
     was_read = [
         ExecutedAction(action_id=action.action_id, executed_utc=action.known_utc, item=item)
         for item in broken

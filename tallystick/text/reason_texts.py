@@ -31,6 +31,7 @@ REASON_TEXTS: Mapping[ReasonCode, str] = {
     ReasonCode.SIDE_HELD_BACK: "the {there} is held back before the deadline",
     ReasonCode.ACKNOWLEDGED_OFFSET_EXPIRED: "the offset that was acknowledged for it can no longer be read",
     ReasonCode.CUT_AWAY: "the log was cut back below it while this run read it",
+    ReasonCode.GONE_UNREAD: "it left the log before this run could read what it may take back",
     ReasonCode.PARTNER_CUT_AWAY: "the log was cut back below its partner while this run read it",
     ReasonCode.TAKEN_BACK_ROW_GONE: "a row of its key was reversed and has since gone",
     ReasonCode.SETTLED_WITHOUT_IT: "the {there} has settled past the deadline without it",

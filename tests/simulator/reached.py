@@ -53,6 +53,8 @@ SELDOM: Mapping[str, str] = {
     "census and the scan of inputs shows it once in some 500 schedules",
     "break compensation_not_effective": "only of a repair that an election or an owner has taken away without a trace: "
     "once in 700 schedules",
+    "reason GONE_UNREAD": "only of an output too many beside another one, where retention takes it while it is read",
+    "reason PARTNER_CUT_AWAY": "only of a row that a run reads with an event too many that an election takes meanwhile",
     "reason TAKEN_BACK_ROW_GONE": "only of a row that is archived unread beside its reversal: once in 3,000 schedules",
 }
 """What is reached too seldom to be waited for, and when."""

@@ -3,8 +3,13 @@
 One file, since each story is a line of the same list and is told by the same few questions.
 """
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
+from tallystick.judging.record_origins import read_record_origins
+from tallystick.pipeline import investigate
 from tests.simulator.schedule.play import Play, Schedule, steps_of
 from tests.simulator.standins.run_functions import outstanding_breaks
 from tests.simulator.world.config import Config
@@ -464,6 +469,63 @@ def test_a_reversal_that_was_cut_away_once_it_was_read_is_no_event_too_many() ->
     )
     assert outstanding(played) == ["duplicate_in_topic_new_session"]
     assert "torn_cut" in doubts(played, upto=2)[1]
+
+
+_DOUBLED = (
+    *(("trade", 3, 7), ("trade", 5, 7), ("trade", 5, 1), ("trade", 5, 1), "window", ("redeliver", 1, 3), "window"),
+    ("plan_and_act", 4, 7),
+)
+"""An event too many, and its reversal."""
+
+
+@pytest.mark.parametrize(
+    ("taken", "left"),
+    [
+        pytest.param(("retain_all", 4, 3, 22), [], id="expired"),
+        pytest.param(("truncate", 4, 11, 26), ["duplicate_in_topic_new_session"], id="cut away once it was believed"),
+    ],
+)
+def test_a_reversal_that_was_read_and_expired_has_taken_back_what_it_names_and_one_that_was_cut_away_has_not(
+    taken: tuple[object, ...], left: list[str]
+) -> None:
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="written_xid", carrier_mode="at_least"),
+        *(*_DOUBLED, taken, "window", "window"),
+    )
+    assert outstanding(played) == left
+    assert "torn_cut" in doubts(played, upto=2)[1]
+
+
+@pytest.mark.parametrize("is_brought_home", [True, False])
+def test_a_reversal_that_a_cleaner_takes_once_it_was_read_is_no_event_too_many(
+    is_brought_home: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the scan brings no records home, what it takes back went with it: its break stands, and nothing else is
+    said of it.
+    """
+    if not is_brought_home:
+
+        def of_the_log_alone(*asked: Any) -> Any:
+            return read_record_origins(*asked[:3], heads=asked[4])
+
+        monkeypatch.setattr(investigate, "read_record_origins", of_the_log_alone)
+    config = Config(direction="ledger_to_topic", slice_by="written_xid", carrier_mode="at_least", partitions=1)
+    played = Play(Schedule(config, ()))
+    for step in steps_of(*_DOUBLED):
+        played.do(step)
+    (copy,) = (one.money for one in played.world.truth.events if one.by == "repair")
+    played.services.write(True, 0, replace(copy, match_key="ev-9-payout", amount_minor=777), partition=0)
+    played.services.end(True, 0, commit=True)
+    played.services.carry(0, 0, 0)
+    played.services.end_carrying(0, commit=True)
+    for step in steps_of(("compact", 4, 8, 22), "window", "window", "window"):
+        played.do(step)
+    assert any("compaction takes" in one for one in played.world.told)
+    verdicts = played.world.store.of("books").verdicts
+    assert [one.break_class for n in (2, 3, 4) for one in verdicts[n].result.breaks] == []
+    assert (outstanding(played), doubts(played, upto=2)[1]) == (
+        ([], []) if is_brought_home else (["duplicate_in_topic_new_session"], ["torn_cut"])
+    )
 
 
 @pytest.mark.parametrize(

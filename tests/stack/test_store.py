@@ -45,6 +45,7 @@ from tallystick.store.runs.cut_store import (
     read_cursor_positions,
     read_cut,
 )
+from tallystick.store.runs.loss_store import last_torn_cut
 from tallystick.store.runs.open_item_store import judged_items_as_of, open_items_as_of, undecided_items_as_of
 from tallystick.store.runs.outstanding_store import outstanding_breaks, outstanding_classes
 from tallystick.store.runs.run_history_store import ledger_rows_before
@@ -471,6 +472,13 @@ def test_the_ledger_must_still_show_what_the_cut_before_counted(store: Engine, b
     books.commit(store, books.result(1, ledger_rows=5, ledger_older_rows=40))
     books.commit(store, books.result(2, ledger_rows=7, ledger_older_rows=45))
     assert [ledger_rows_before(store, "payouts", n) for n in (0, 1, 2, 3)] == [None, 40, 45, 52]
+
+
+def test_the_newest_torn_cut_is_known_to_the_cuts_after_it(store: Engine, books: Any) -> None:
+    books.commit(store, books.result(0))
+    for n, doubts in ((1, (Doubt.TORN_CUT,)), (2, (Doubt.LOG_EXPIRED,))):
+        books.commit(store, books.result(n, verdict=Verdict.INCONCLUSIVE, doubts=doubts))
+    assert [last_torn_cut(store, "payouts", before=n) for n in (1, 2, 3)] == [-1, 1, 1]
 
 
 def test_a_rewritten_row_is_missed_by_one_cut_only(store: Engine, books: Any) -> None:

@@ -1,10 +1,10 @@
 """C2: our own repair was done, and the break it was to repair is still there.
 
 Evidence: the action is done for good; what it wrote has been known to stand for longer than the partner's grace when
-this window ended; the side it wrote to is not held below the window's end; no cut since has lost offsets unread or was
-closed unread; no row that it wrote stands; and the item found no partner in this cut or before, nor was it taken back.
-Not to be mistaken for a repair of moments ago, whose event or row a later cut reads. Told once: from then on the item
-answers for this break, and no further compensation is planned for it.
+this window ended; the side it wrote to is not held below the window's end; no cut since has lost offsets unread, was
+torn or was closed unread; no row that it wrote stands; and the item found no partner in this cut or before, nor was it
+taken back. Not to be mistaken for a repair of moments ago, whose event or row a later cut reads. Told once: from then
+on the item answers for this break, and no further compensation is planned for it.
 """
 
 from collections.abc import Iterator

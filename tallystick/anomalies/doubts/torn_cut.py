@@ -1,20 +1,33 @@
 """Q2: the topic changed while the run read it, so that its two readers and its look-ups saw different logs.
 
-Evidence: the partitions' bounds and identity before and after the scan. Not to be mistaken for what moves all the time:
-a high watermark that grows, a log start that stays below the slice, a partition that got another leader.
+Evidence: the partitions' bounds and identity before and after the scan; and events that the scan has read and the log
+did not hold any more when it was asked whether they take another one back. Not to be mistaken for what moves all the
+time: a high watermark that grows, a log start that stays below the slice, a partition that got another leader.
 """
 
 from collections.abc import Iterator
 
 from tallystick.kafka_cluster.state import ClusterState
+from tallystick.matching.evidence import LookedUp
+from tallystick.matching.scan_result import topic_place
 from tallystick.model.cut import Cut, PartitionSnapshot, TopicSlice
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 from tallystick.model.offsets import TopicPartition
 
 
-def torn_cut(cut: Cut, cluster: ClusterState) -> Iterator[DoubtFound]:
+def torn_cut(cut: Cut, cluster: ClusterState, looked_up: LookedUp) -> Iterator[DoubtFound]:
     """One per partition that came, went, or lost some of what was being read."""
+    changed = dict(partitions_changed(cut, cluster))
+    for item_id in looked_up.gone_unread:
+        part, offset = topic_place(item_id)
+        changed.setdefault(part, f"what stood at offset {offset} left the log")
+    for part, what in sorted(changed.items()):
+        yield _torn(part, what)
+
+
+def partitions_changed(cut: Cut, cluster: ClusterState) -> Iterator[tuple[TopicPartition, str]]:
+    """Yield each partition that changed around the scan, and what changed."""
     around = cluster
     before = {part.topic_partition: part for part in around.partitions_before}
     after = {part.topic_partition: part for part in around.partitions_after}
@@ -24,7 +37,7 @@ def torn_cut(cut: Cut, cluster: ClusterState) -> Iterator[DoubtFound]:
     for part in sorted({*before, *after}):
         what = _changed(before.get(part), after.get(part), slices.get(part))
         if what:
-            yield _torn(part, what)
+            yield part, what
 
 
 def _changed(before: PartitionSnapshot | None, after: PartitionSnapshot | None, read: TopicSlice | None) -> str:

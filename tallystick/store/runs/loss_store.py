@@ -113,6 +113,16 @@ def last_cut_with_offsets_lost(engine: Engine, contract_name: str) -> int:
     return _newest(engine, statement)
 
 
+def last_torn_cut(engine: Engine, contract_name: str, before: int) -> int:
+    """The newest judged cut below that number while whose reading the topics changed; -1 without one."""
+    statement = select(func.max(verdict_table.c.cut_n)).where(
+        verdict_table.c.contract == contract_name,
+        verdict_table.c.cut_n < before,
+        verdict_table.c.doubts.contains([{"doubt": Doubt.TORN_CUT}]),
+    )
+    return _newest(engine, statement)
+
+
 def last_cut_with_rows_unread(engine: Engine, contract_name: str) -> int:
     """The newest judged cut that left rows of the ledger where no later one reads them; -1 without one.
 

@@ -361,6 +361,11 @@ def losses_before(engine: Store, contract_name: str, n: int) -> tuple[Loss, ...]
     )
 
 
+def last_torn_cut(engine: Store, contract_name: str, before: int) -> int:
+    told = engine.of(contract_name).verdicts.items()
+    return max((n for n, one in told if n < before and Doubt.TORN_CUT in one.doubts), default=-1)
+
+
 def ledger_starts_of(engine: Store, contract_name: str, cuts: Collection[int]) -> LedgerStarts:
     books = engine.of(contract_name)
     judged = [row.cut for row in books.cuts if row.cut.n in cuts and row.cut.n in books.verdicts]

@@ -133,6 +133,15 @@ def test_of_a_record_that_was_read_before_the_transaction_alone_is_looked_for() 
     assert (found.match_key, found.span and found.span.marker) == ("as it was read before", Marker.COMMIT)
 
 
+def test_a_record_that_was_read_before_is_kept_though_it_has_left_the_log() -> None:
+    log, before = SyntheticLog(), record_of(event(0))
+    assert read_record_origins(log.fetch, [item_at(0)], lambda topic: contract_of().event) == {}
+    found = read_record_origins(
+        log.fetch, [item_at(0)], lambda topic: contract_of().event, {item_at(0): before, item_at(1): before}
+    )
+    assert found == {item_at(0): before}
+
+
 def test_each_topics_events_are_read_by_its_own_fields() -> None:
     log, asked = SyntheticLog(), list[str]()
     log.append(value("ev-0"))

@@ -18,7 +18,8 @@ from tallystick.matching.record_location import (
     needs_topic,
     not_yet_fetched,
     pairs_with_older_row,
-    without_cut_away,
+    without_reversals_cut_away,
+    without_those_gone,
 )
 from tallystick.model.direction import Direction
 from tallystick.model.item_reason import ReasonCode, reason_of
@@ -307,10 +308,10 @@ def test_of_an_event_too_many_that_an_election_has_taken_since_nothing_is_decide
 ) -> None:
     residue = UnmatchedItem(copy=copy, fate=fate, reason=reason_of(ReasonCode.EXTRA_ALONE))
     outcome = MatchResult(case=case_of(copy), matched=(), residues=(residue,))
-    (found,) = without_cut_away(outcome, {PART: 11}).residues
+    (found,) = without_those_gone(outcome, {PART: 11}).residues
     undecided = replace(residue, fate=MatchStatus.UNDECIDABLE, reason=reason_of(ReasonCode.CUT_AWAY))
     assert found == (residue if decided else undecided)
-    assert without_cut_away(outcome, {}) == outcome
+    assert without_those_gone(outcome, {}) == outcome
 
 
 @pytest.mark.parametrize(
@@ -330,8 +331,31 @@ def test_what_followed_an_event_that_an_election_has_taken_waits_for_the_next_ru
         original=event(10),
     )
     outcome = MatchResult(case=case_of(event(11), partner), matched=(), residues=(residue,))
-    gone, *left = without_cut_away(outcome, {PART: 11}).residues
-    assert (gone.fate, gone.partner) == (MatchStatus.UNDECIDABLE, None)
+    gone, *left = without_those_gone(outcome, {PART: 11}, {"topic:billing.payouts:0:11"}).residues
+    assert (gone.fate, gone.reason.code, gone.partner) == (MatchStatus.UNDECIDABLE, ReasonCode.CUT_AWAY, None)
     waiting = UnmatchedItem(copy=partner, fate=MatchStatus.UNSETTLED, reason=reason_of(ReasonCode.PARTNER_CUT_AWAY))
     assert left == [waiting] * waits
-    assert without_cut_away(outcome, {PART: 12}) == outcome
+    assert without_those_gone(outcome, {PART: 12}, {"topic:billing.payouts:0:10"}) == outcome
+    gone, *left = without_those_gone(outcome, {PART: 12}, {"topic:billing.payouts:0:11"}).residues
+    assert (gone.fate, gone.reason.code, gone.partner) == (MatchStatus.UNDECIDABLE, ReasonCode.GONE_UNREAD, None)
+    expired = UnmatchedItem(
+        copy=partner, fate=MatchStatus.PARTNER_EXPIRED, reason=reason_of(ReasonCode.OFFSETS_EXPIRED)
+    )
+    assert left == [expired] * waits
+
+
+@pytest.mark.parametrize(
+    ("end", "reverses", "stays"),
+    [(12, "topic:billing.payouts:0:3", True), (11, "", True), (11, "topic:billing.payouts:0:3", False)],
+)
+def test_a_reversal_that_an_election_has_taken_takes_nothing_back(end: int, reverses: str, stays: bool) -> None:
+    reversal, taken_back = replace(event(11), reverses=reverses), event(3, carried=item_of(event(3), ItemState.BROKEN))
+    case = case_of(reversal, taken_back)
+    left, gone = without_reversals_cut_away(case, {PART: end})
+    if stays:
+        assert (left, gone) == (case, ())
+    else:
+        assert left.copies == (taken_back,)
+        assert gone == (
+            UnmatchedItem(copy=reversal, fate=MatchStatus.UNDECIDABLE, reason=reason_of(ReasonCode.CUT_AWAY)),
+        )

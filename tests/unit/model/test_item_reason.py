@@ -57,6 +57,7 @@ STORED: dict[tuple[ReasonCode, ReasonSide | None], str] = {
     (C.SIDE_HELD_BACK, INPUTS): "the input topic is held back before the deadline",
     (C.ACKNOWLEDGED_OFFSET_EXPIRED, None): "what the offset held that was acknowledged for it cannot be said any more",
     (C.CUT_AWAY, None): "the log was cut back below it while this run read it",
+    (C.GONE_UNREAD, None): "it left the log before this run could read what it may take back",
     (C.PARTNER_CUT_AWAY, None): "the log was cut back below its partner while this run read it",
     (C.TAKEN_BACK_ROW_GONE, None): "one of its key was taken back, and does not stand any more",
     (C.SETTLED_WITHOUT_IT, TOPIC): "the topic has settled past the deadline without it",

@@ -9,7 +9,7 @@ from tallystick.model.finding_names import Doubt
 from tests.unit.anomalies.builders import around
 from tests.unit.anomalies.log_doubts import log_doubts_of, seen_around
 from tests.unit.anomalies.planted import Pair, PlantedCases
-from tests.unit.builders import cut_of, partition_at, slice_of
+from tests.unit.builders import TOPIC, cut_of, partition_at, slice_of
 
 
 class TestPlanted(PlantedCases):
@@ -64,3 +64,21 @@ def test_a_partition_that_the_cut_did_not_know_may_expire_meanwhile_too() -> Non
 def test_a_log_that_began_with_the_slice_and_lost_its_first_offset_tears_the_cut() -> None:
     (found,) = log_doubts_of(seen_around(partition_at(log_start=10), after=(partition_at(log_start=11),)))
     assert "its log start moved to 11, and the slice begins at 10" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        (partition_at(), "billing.payouts[0]: while the run read, what stood at offset 12 left the log."),
+        (partition_at(log_start=11), "its log start moved to 11"),
+    ],
+    ids=["nothing else", "told by the log's start"],
+)
+def test_an_event_that_left_the_log_once_it_was_read_tears_the_cut_once(after: PartitionSnapshot, said: str) -> None:
+    stood = seen_around(partition_at(), after=(after,))
+    gone = replace(
+        stood, looked_up=replace(stood.looked_up, gone_unread=(f"topic:{TOPIC}:0:12", f"topic:{TOPIC}:0:13"))
+    )
+    (found,) = log_doubts_of(gone)
+    assert found.doubt is Doubt.TORN_CUT
+    assert said in found.sentence
