@@ -27,6 +27,7 @@ class LegsCase:
 
     seen: leg to (minor units, currency, item id). lookup_hits: what the log holds of the absent legs, by leg.
     is_of_before: may a seen leg's row be older than the books? The absent legs may have come before these began, then.
+    undecided: legs with a row of which nobody can tell whether its event came.
     """
 
     transaction_key: str
@@ -34,6 +35,7 @@ class LegsCase:
     lookup_hits: Mapping[str, tuple[LookupHit, ...]] = field(default_factory=dict)
     carried: OpenItem | None = None
     is_of_before: bool = False
+    undecided: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,15 @@ from tallystick.model.finding_names import SURPLUS_CLASSES
 from tallystick.model.item_reason import ReasonCode
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 
+_UNDECIDED = frozenset(
+    {
+        MatchStatus.UNDECIDABLE,
+        MatchStatus.PAIRED_BEFORE,
+        MatchStatus.PARTNER_EXPIRED,
+        MatchStatus.PARTNER_UNREAD,
+    }
+)
+
 
 def group_by_key(
     copies: Iterable[Entry],
@@ -161,6 +170,30 @@ def with_rows_of_before(
         replace(case, is_of_before=True)
         if (case.carried is not None and case.carried.reason.code is ReasonCode.LEGS_OF_BEFORE_AWAITED)
         or not older.isdisjoint(item_id for _, _, item_id in case.seen.values())
+        else case
+        for case in cases
+    )
+
+
+def with_undecided_rows(
+    cases: Iterable[LegsCase], outcomes: Iterable[MatchResult], carried: Iterable[OpenItem]
+) -> tuple[LegsCase, ...]:
+    """Return the same cases with the legs of which a row could not be decided, by this run or by an earlier one: as its
+    event may have come where nobody can see it, so may that leg.
+    """
+    rows = [
+        residue.copy
+        for outcome in outcomes
+        for residue in outcome.residues
+        if residue.copy.side is ItemSide.LEDGER and residue.fate in _UNDECIDED
+    ]
+    items = [item for item in carried if item.side is ItemSide.LEDGER and item.state is ItemState.UNDECIDABLE]
+    undecided: dict[str, set[str]] = {}
+    for one in (*rows, *items):
+        undecided.setdefault(one.transaction_key, set()).add(one.leg)
+    return tuple(
+        replace(case, undecided=frozenset(undecided[case.transaction_key]))
+        if case.transaction_key in undecided
         else case
         for case in cases
     )

@@ -46,6 +46,7 @@ from tallystick.matching.grouping import (
     of_broken_transactions,
     with_legs_read_before,
     with_rows_of_before,
+    with_undecided_rows,
     without_repeats,
 )
 from tallystick.matching.known_repairs import Believed, action_ids_of, believed_records, believed_rows, repairs_by_id
@@ -360,6 +361,7 @@ def pair(dated: DatedItems) -> PairedItems:
         replace(case, lookup_hits=look_ups.by_transaction.get(case.transaction_key, {}))
         for case in with_legs_read_before(legs, located.grouped.surplus_items.values())
     )
+    legs = with_undecided_rows(legs, outcomes, scanned.past.carried)
     return PairedItems(dated=dated, outcomes=outcomes, legs=legs)
 
 

@@ -57,7 +57,13 @@ KNOWN: tuple[Known, ...] = (
         "What was whole before the baseline nobody has judged, so that one leg that comes again looks like a torn one "
         "once the log has forgotten the others, where the row that would say so was archived or written anew. To call "
         "none torn that may be one of these would be to call none torn: retention has taken something of every topic.",
-        lambda found: "some older than the books" in found.sentence,
+        lambda found: "older than the books, and a row of it was archived or written anew" in found.sentence,
+    ),
+    Known(
+        "torn, where one leg and its row are older than the books, the leg has expired, and the other one came late",
+        "The leg that comes is new, and so is its row: nothing that a run sees is older than the books. The row of the "
+        "leg that has expired lies before the baseline, where no slice reaches, under a key that nobody asks for.",
+        lambda found: "older than the books, and a leg of it came late for the first time" in found.sentence,
     ),
     Known(
         "missing or a phantom, where a log was cut back and grew again, and all of that expired before the next run",

@@ -39,6 +39,8 @@ def test_each_line_of_what_is_out_of_reach_names_something_and_is_struck_off_onc
 
 
 def test_a_known_violation_is_no_other_one() -> None:
+    torn = Violation("nothing is reported that is not so", "books/3: torn_transaction of pay-1: all legs stand")
+    assert known_as(torn._replace(sentence=f"{torn.sentence}; some older than the books")) is None
     assert known_as(Violation("each wrong is told", "books: ev-1: missing, and nobody said so")) is None
     assert len({one.name for one in KNOWN}) == len(KNOWN)
 
@@ -58,6 +60,15 @@ UNSEEN = "expired before a run looked there"
             ),
             "older than the books, and expired",
             id="published again",
+        ),
+        pytest.param(
+            OUTPUT_ONLY._replace(slice_by="written_xid", legs=2, carrier_mode="at_least"),
+            (
+                *(("trade", 0, 5), "window", "retain_all", ("trade", 1, 5), "window", ("archive", 0, 0)),
+                *(("redeliver", 0, 8), ("trade", 1, 5), "window"),
+            ),
+            "a row of it was archived or written anew",
+            id="torn",
         ),
         pytest.param(
             OUTPUT_ONLY._replace(slice_by="parquet", carrier_mode="at_least"),

@@ -88,6 +88,52 @@ def test_no_transaction_from_before_the_books_is_torn_by_a_leg_that_is_sent_agai
     assert outstanding(torn_since) == ["torn_transaction"]
 
 
+_LATE_OF_BEFORE = {
+    "ledger_to_topic": (
+        *(("pay", 2, 0), ("trade", 0, 5), "window", "retain_all", ("trade", 1, 5), "window", ("redeliver", 0, 8)),
+        *(("commit_first", 2, 0), ("trade", 1, 5), "window"),
+    ),
+    "topic_to_ledger": (
+        *(("half_trade", 2, 0), ("carry", 2, 0), ("carry", 2, 0), ("trade", 0, 5), "window", "retain_all"),
+        *(("trade", 1, 5), "window", ("first_again", 1, 2), ("commit_second", 2, 0), ("trade", 1, 5), "window"),
+    ),
+}
+"""A horizon below the rows of a whole transaction until a leg of it comes again."""
+
+
+@pytest.mark.parametrize(
+    ("direction", "kind"),
+    [("ledger_to_topic", "xmin"), ("ledger_to_topic", "written_xid"), ("topic_to_ledger", "written_xid")],
+)
+def test_no_transaction_is_torn_of_which_a_row_is_undecidable_for_the_leg_that_is_not_seen(
+    direction: str, kind: str
+) -> None:
+    """Its rows were left behind the baseline, and one is read beside a leg that comes again."""
+    config = Config(direction=direction, legs=2, slice_by=kind, producer_mode="plain", carrier_mode="at_least")
+    late = _LATE_OF_BEFORE[direction]
+    assert "torn_transaction" not in outstanding(play(config, *late, "window", "window"))
+    torn_since = play(config, *late, "window", ("pay_one_leg", 0, 0), "commit_first", ("trade", 1, 5), "window")
+    assert outstanding(torn_since).count("torn_transaction") == 1
+
+
+@pytest.mark.parametrize("kind", ["xmin", "parquet"])
+@pytest.mark.parametrize(
+    ("direction", "again"), [("ledger_to_topic", ("redeliver", 0, 8)), ("topic_to_ledger", ("first_again", 0, 8))]
+)
+def test_nor_where_its_rows_were_written_anew_before_a_leg_of_it_is_sent_again(
+    direction: str, again: tuple[object, ...], kind: str
+) -> None:
+    config = Config(direction=direction, legs=2, slice_by=kind, producer_mode="plain", carrier_mode="at_least")
+    anew = (("touch", 0, 0), ("touch", 0, 1)) if kind == "xmin" else (("rewrite", 0, 0),)
+    played = play(
+        config,
+        *(("trade", 0, 5), "window", "retain_all", ("trade", 1, 5), "window", *anew, again, ("trade", 1, 5)),
+        *("window", "window", "window"),
+    )
+    assert "torn_transaction" not in outstanding(played)
+    assert "partner_not_settled" in doubts(played, upto=3)[2]
+
+
 AGAIN = ("both_again", 0, 8)
 
 

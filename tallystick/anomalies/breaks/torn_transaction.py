@@ -4,7 +4,8 @@ Evidence: 0 < committed legs < expected legs; the LSO has passed every mark take
 transaction is committed or open in an absent leg's topic anywhere on the retained log. Not to be mistaken for a leg
 that lies beyond the cut, behind the LSO or before the baseline, nor for one on a stray topic (misrouted_in_topic);
 nor for one that the protocol tore (torn_by_protocol); nor for a transaction from before the books, of which a leg is
-sent again when the log has forgotten the others: a row of it that may be older than the books tells.
+sent again when the log has forgotten the others: a row of it that may be older than the books tells, or a row of an
+absent leg that is undecidable itself.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -128,6 +129,8 @@ def judge_legs(case: LegsCase, deadlines: Deadlines) -> MatchStatus:
     if deadlines.topic_lost_offsets or deadlines.first_seen_by(case.carried) in unseen.legs_lost:
         return MatchStatus.PARTNER_EXPIRED
     if case.is_of_before and unseen.legs_of_before_lost:
+        return MatchStatus.PARTNER_EXPIRED
+    if any(leg not in case.seen and not _committed_earlier(case, leg) for leg in case.undecided):
         return MatchStatus.PARTNER_EXPIRED
     return MatchStatus.FOLLOWER_ABSENT if _settled(due, deadlines) else MatchStatus.UNSETTLED
 

@@ -170,13 +170,25 @@ def _why_not_torn(found: Break, truth: Truth, config: Config, *, run_began: date
         return None
     legs = {one.money.leg for one in events}
     if len(legs) >= config.legs and all(one.visible for one in events):
-        began = truth.baseline_at
-        rows = [one for one in truth.rows.values() if one.money.transaction_key == found.transaction_key]
-        older = began is not None and any(one.visible_at and one.visible_at <= began for one in (*events, *rows))
         again = len(events) > len({one.money.match_key for one in events})
-        why = ", some older than the books" if older else ", one of them again" if again else ""
-        return f"torn_transaction of {found.transaction_key}: all legs stand{why}: {sorted(legs)}"
+        stand = f"all legs stand{', one of them again' if again else ''}: {sorted(legs)}"
+        return f"torn_transaction of {found.transaction_key}: {stand}{_older_than_the_books(found, truth, again=again)}"
     return None
+
+
+def _older_than_the_books(found: Break, truth: Truth, *, again: bool) -> str:
+    """Is some of the transaction older than the books, and what has become of the rows that would tell a run so?
+
+    again: did a leg come again, or else late for the first time?
+    """
+    began, key = truth.baseline_at, found.transaction_key
+    copies = [one for one in (*truth.events, *truth.rows.values()) if one.money.transaction_key == key]
+    older = [one for one in copies if began is not None and one.visible_at and one.visible_at <= began]
+    if any(isinstance(one, RowFact) and (one.touched or not one.stands) for one in older):
+        return "; some older than the books, and a row of it was archived or written anew"
+    if older and not again:
+        return "; some older than the books, and a leg of it came late for the first time"
+    return "; some older than the books" if older else ""
 
 
 def _has_an_aborted_leg(found: Break, truth: Truth) -> bool:

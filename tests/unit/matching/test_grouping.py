@@ -14,6 +14,7 @@ from tallystick.matching.grouping import (
     of_broken_transactions,
     with_legs_read_before,
     with_rows_of_before,
+    with_undecided_rows,
     without_repeats,
 )
 from tallystick.matching.match_case import Entry, MatchResult, MatchStatus, RecordLocation, UnmatchedItem
@@ -293,3 +294,27 @@ def test_a_row_that_is_read_beside_its_event_is_new_whatever_its_position(earlie
     )
     (found,) = of_before(legs_of(event(11)), outcomes=[outcome])
     assert found.is_of_before is is_of_before
+
+
+@pytest.mark.parametrize(
+    ("fate", "undecided"),
+    [
+        (MatchStatus.PARTNER_EXPIRED, {"payout"}),
+        (MatchStatus.UNDECIDABLE, {"payout"}),
+        (MatchStatus.FOLLOWER_ABSENT, set()),
+        (MatchStatus.WAITING, set()),
+    ],
+)
+def test_a_row_that_cannot_be_decided_leaves_its_leg_undecided(fate: MatchStatus, undecided: set[str]) -> None:
+    legs, other = legs_of(event(11)), legs_of(event(12, "ev-2"))
+    residue = UnmatchedItem(copy=row(1), fate=fate, reason=reason_of(ReasonCode.OFFSETS_EXPIRED))
+    of_event = UnmatchedItem(copy=event(12, "ev-2"), fate=fate, reason=residue.reason)
+    outcome = MatchResult(case=case_of(row(1)), matched=(), residues=(residue, of_event))
+    found = with_undecided_rows([legs, other], [outcome], [])
+    assert [one.undecided for one in found] == [undecided, set()]
+
+
+@pytest.mark.parametrize(("state", "undecided"), [(ItemState.UNDECIDABLE, {"payout"}), (ItemState.OPEN, set())])
+def test_so_does_one_that_an_earlier_run_could_not_decide(state: ItemState, undecided: set[str]) -> None:
+    (found,) = with_undecided_rows([legs_of(event(11))], [], [item_of(row(1), state), item_of(event(9), state)])
+    assert found.undecided == undecided

@@ -355,6 +355,22 @@ def test_a_leg_is_overdue_from_the_moment_that_it_is_due_and_one_that_waited_has
 
 
 @pytest.mark.parametrize(
+    ("undecided", "committed", "fate"),
+    [
+        ({"invoice"}, False, MatchStatus.PARTNER_EXPIRED),
+        ({"payment"}, False, MatchStatus.FOLLOWER_ABSENT),  # which is seen, whatever its row
+        ({"invoice"}, True, MatchStatus.FOLLOWER_ABSENT),
+        (set(), False, MatchStatus.FOLLOWER_ABSENT),
+    ],
+)
+def test_nobody_knows_of_an_absent_leg_whose_row_is_undecidable(
+    undecided: set[str], committed: bool, fate: MatchStatus
+) -> None:
+    case = alone(invoice=(seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 3),)) if committed else alone()
+    assert judge_legs(replace(case, undecided=frozenset(undecided)), deadlines_of()) is fate
+
+
+@pytest.mark.parametrize(
     ("lost", "new", "waited"),
     [
         (3, MatchStatus.FOLLOWER_ABSENT, MatchStatus.PARTNER_EXPIRED),
