@@ -59,6 +59,30 @@ def test_an_event_whose_marker_stands_has_not_bled(marker_gone: bool) -> None:
     assert is_contradicted(play, BreakClass.BLED_INTO_TRANSACTION, event) is not marker_gone
 
 
+@pytest.mark.parametrize(
+    ("is_reversal_aborted", "names_it", "contradicted"),
+    [
+        pytest.param(True, True, False, id="its reversal was aborted once its marker had gone"),
+        pytest.param(False, True, True, id="its reversal stands"),
+        pytest.param(True, False, True, id="another one's reversal was aborted"),
+    ],
+)
+def test_an_event_too_many_whose_reversal_stands_is_none(
+    is_reversal_aborted: bool, names_it: bool, contradicted: bool
+) -> None:
+    play = played(
+        Config(direction="ledger_to_topic", slice_by="written_xid", carrier_mode="at_least", partitions=1),
+        *("window", ("trade", 1, 5), "window", ("redeliver", 1, 5), "window", "plan_and_act", "wait"),
+    )
+    _, copy, reversal = play.world.truth.events
+    assert copy.taken_back_at == reversal.visible_at
+    if is_reversal_aborted:
+        reversal.outcome = "aborted"
+    if not names_it:
+        reversal.reverses = "topic:billing.payouts:0:99"
+    assert is_contradicted(play, BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION, copy) is contradicted
+
+
 @pytest.mark.parametrize("aborted", [True, False])
 def test_no_transaction_is_torn_by_the_protocol_of_which_nothing_was_aborted(aborted: bool) -> None:
     play = played(Config(legs=2, producer_mode="transactional"), "window", "pay", *(["abort_first"] if aborted else []))

@@ -542,6 +542,25 @@ def test_a_reversal_that_was_read_and_expired_has_taken_back_what_it_names_and_o
     assert "torn_cut" in doubts(played, upto=2)[1]
 
 
+@pytest.mark.parametrize(
+    ("taken", "left"),
+    [
+        pytest.param(("truncate", 5, 0, 0), ["duplicate_in_topic_new_session"], id="aborted once its marker had gone"),
+        pytest.param(("wait", 5, 0), [], id="it stands"),
+    ],
+)
+def test_the_copy_of_a_reversal_that_was_aborted_stands_for_a_contract_that_repairs_nothing(
+    taken: tuple[object, ...], left: list[str]
+) -> None:
+    """The world held it to be taken back for good."""
+    played = play(
+        Config(direction="ledger_to_topic", partitions=1, carrier_mode="at_most", contracts=2),
+        *(("trade", 0, 8), ("trade", 4, 7), "window", ("trade", 0, 9), ("redeliver", 2, 5), "window", "window"),
+        *(("plan_and_act", 0, 0), taken, "window", ("trade", 0, 9), "window", "window"),
+    )
+    assert [str(one.item_break.break_class) for one in outstanding_breaks(played.world.store, "audit")] == left
+
+
 @pytest.mark.parametrize("is_brought_home", [True, False])
 def test_a_reversal_that_a_cleaner_takes_once_it_was_read_is_no_event_too_many(
     is_brought_home: bool, monkeypatch: pytest.MonkeyPatch

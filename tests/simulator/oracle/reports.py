@@ -92,6 +92,8 @@ def why_not_so(found: Break, truth: Truth, config: Config, *, run_began: datetim
             one.taken_back_at for one in truth.events_of(found.match_key)
         ):
             return None
+        if name.startswith("duplicate_in_topic") and _its_reversal_does_not_stand(found, truth):
+            return None
         if name.startswith("duplicate_in_ledger") and _changed_beside_a_repair(found, truth):
             return None
         if name.startswith("duplicate_in_ledger") and _is_gone_beside_its_reversal(found, truth):
@@ -126,6 +128,12 @@ def _changed_beside_a_repair(found: Break, truth: Truth) -> bool:
 def _is_gone_beside_its_reversal(found: Break, truth: Truth) -> bool:
     """Has a row of the key been taken back, and gone since? Its reversal takes nothing back that stands."""
     return any(one.taken_back_at and not one.stands for one in truth.rows_of(found.match_key))
+
+
+def _its_reversal_does_not_stand(found: Break, truth: Truth) -> bool:
+    """Has an election taken what took it back, be it that its marker went, and it was aborted then?"""
+    reversals = [one for one in truth.events_of(found.match_key) if one.reverses == found.evidence["at"]]
+    return bool(reversals) and not any(one.visible for one in reversals)
 
 
 def _what_we_wrote_was_cut_away(found: Break, truth: Truth) -> bool:
