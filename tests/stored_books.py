@@ -170,7 +170,7 @@ def _slice(topic: str, partition: int, start: int, end: int, *, held: bool) -> T
         snapshot=PartitionSnapshot(
             topic=topic,
             partition=partition,
-            topic_id="9J2xGk3yTf6Q1w",
+            topic_id=f"9J2xGk3yTf6Q1w.{topic}",
             leader_epoch=4,
             log_start=0,
             lso=end,
