@@ -182,15 +182,19 @@ def with_undecided_rows(
     event may have come where nobody can see it, so may that leg.
     """
     rows = [
-        residue.copy
+        (residue.copy.transaction_key, residue.copy.leg)
         for outcome in outcomes
         for residue in outcome.residues
         if residue.copy.side is ItemSide.LEDGER and residue.fate in _UNDECIDED
     ]
-    items = [item for item in carried if item.side is ItemSide.LEDGER and item.state is ItemState.UNDECIDABLE]
+    rows += [
+        (item.transaction_key, item.leg)
+        for item in carried
+        if item.side is ItemSide.LEDGER and item.state is ItemState.UNDECIDABLE
+    ]
     undecided: dict[str, set[str]] = {}
-    for one in (*rows, *items):
-        undecided.setdefault(one.transaction_key, set()).add(one.leg)
+    for transaction_key, leg in rows:
+        undecided.setdefault(transaction_key, set()).add(leg)
     return tuple(
         replace(case, undecided=frozenset(undecided[case.transaction_key]))
         if case.transaction_key in undecided
