@@ -189,7 +189,7 @@ def test_what_an_older_release_has_done_still_holds(two: tuple[Claimant, Claiman
     asked = by_dag(theirs) if handed_over else theirs
     older = sha256("\x1f".join(("republish", one.books.topic_id, "payout", "a")).encode()).hexdigest()
     with one.store.begin() as connection:
-        told = text("update tallystick.compensation_action set effect = :older, state = 'done'")
+        told = text("update tallystick.compensation_action set effect = :older, source = null, state = 'done'")
         connection.execute(told, {"older": older})
     assert reasons(another.claims(asked)) == [SAME]
     with one.store.begin() as connection:

@@ -62,15 +62,17 @@ class Claims:
 
 @dataclass(frozen=True, kw_only=True)
 class _Other:
-    """Another action of the same effect that holds it. reverses: item id of what it takes back, or "". triggers: id of
-    the DAG that it was handed to, or "". same_source: it is done by the same row or event.
+    """Another action that holds what one does. reverses: item id of what it takes back, or "". triggers: id of the DAG
+    that it was handed to, or "". same_effect: it is the same to a side, by its key. same_source: it is done by the same
+    row or event.
     """
 
     plan_id: UUID
     contract: str
     reverses: str
     triggers: str
-    same_source: bool = False
+    same_effect: bool
+    same_source: bool
 
 
 def claim_actions(
@@ -120,7 +122,7 @@ def claim_actions(
         actions=claimed,
         begun=frozenset(action.action_id for action in begin),
         unclaimed={**stopped, **unclaimed},
-        taken_back={one: frozenset(other.reverses for other in others) for one, others in same.items()},
+        taken_back=taken_back_beside(same),
     )
 
 
@@ -268,6 +270,7 @@ def _same_effect(connection: Connection, effects: Mapping[UUID, Effect]) -> dict
                     contract=row.contract,
                     reverses=planned.get("reverses", ""),
                     triggers=planned.get("triggers", ""),
+                    same_effect=row.effect in effects[action_id].hashes,
                     same_source=row.source is not None and row.source == effects[action_id].source,
                 )
                 found[action_id] = (*found.get(action_id, ()), other)
@@ -283,6 +286,15 @@ def actions_by_effect(effects: Mapping[UUID, Effect]) -> dict[str, list[UUID]]:
         for one in (*effect.hashes, *filter(None, [effect.source])):
             found.setdefault(one, []).append(action_id)
     return found
+
+
+def taken_back_beside(same: Mapping[UUID, Sequence[_Other]]) -> dict[UUID, frozenset[str]]:
+    """Return of each action what others of its key take back."""
+    return {
+        one: frozenset(other.reverses for other in others if other.same_effect)
+        for one, others in same.items()
+        if any(other.same_effect for other in others)
+    }
 
 
 def _done_elsewhere(
@@ -306,6 +318,8 @@ def _excludes(contract_name: str, item: PlanItem, other: _Other) -> bool:
     """
     if other.same_source and other.contract != contract_name:
         return True
+    if not other.same_effect:
+        return False
     if item.kind is RepairKind.TRIGGER or other.triggers:
         return other.contract != contract_name
     return other.reverses == item.reverses

@@ -39,6 +39,7 @@ from tallystick.store.plans.claim_store import (
     _done_elsewhere,
     _Other,
     actions_by_effect,
+    taken_back_beside,
 )
 from tallystick.store.plans.plan_life_store import RUNS_ENDED, VERIFIED
 from tallystick.store.plans.plan_store import (
@@ -204,7 +205,7 @@ def claim_actions(
             actions=claimed,
             begun=frozenset(action.action_id for action in begin),
             unclaimed={**stopped, **unclaimed},
-            taken_back={one: frozenset(other.reverses for other in others) for one, others in same.items()},
+            taken_back=taken_back_beside(same),
         )
     return claims
 
@@ -252,6 +253,7 @@ def _same_effect(engine: Store, effects: Mapping[UUID, Effect]) -> dict[UUID, tu
                 contract=plan.contract,
                 reverses=item.reverses,
                 triggers=item.triggers,
+                same_effect=row.effect in effects[ours].hashes,
                 same_source=row.source is not None and row.source == effects[ours].source,
             )
             found[ours] = (*found.get(ours, ()), other)
