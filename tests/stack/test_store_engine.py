@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 from alembic import command
@@ -30,6 +31,7 @@ from tallystick.store.engine import (
     open_store,
     open_store_to_read,
 )
+from tallystick.store.rights import RIGHTS, Rights
 from tallystick.store.schema import OLDEST_SERVED, REVISION, SCHEMA, VERSION_TABLE, metadata, served_revision
 
 from .conftest import Books
@@ -130,7 +132,10 @@ def test_a_downgrade_leaves_what_the_version_before_had_made(
     empty_store_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, upgrade = connect_store(empty_store_dsn), command.upgrade
+    rights = RIGHTS["compensation_action"]
+    then = replace(rights, may_update=tuple(name for name in rights.may_update if name != "source"))
     with monkeypatch.context() as older:
+        older.setitem(cast(dict[str, Rights], RIGHTS), "compensation_action", then)
         older.setattr(command, "upgrade", lambda config, _: upgrade(config, PREVIOUS))
         migrate(store, grant_to=STORE_ROLE)
     made = whole_shape(store)
@@ -162,23 +167,36 @@ def with_compared_text(store: Engine, books: Books) -> Callable[[Connection], ob
     return lambda connection: connection.execute(text(again).bindparams(bindparam("anew", anew, JSONB)))
 
 
+@pytest.fixture
+def at_0022(monkeypatch: pytest.MonkeyPatch) -> Callable[[Engine], None]:
+    """Takes a store back to what the version had that brought compared columns, which takes it back from there."""
+
+    def go_back(owned_store: Engine) -> None:
+        assert downgrade(owned_store) == "0022"
+        monkeypatch.setattr("tallystick.store.engine.REVISION", "0022")
+
+    return go_back
+
+
 def test_a_store_whose_items_hold_compared_columns_does_not_go_back(
-    store: Engine, owned_store: Engine, books: Books
+    store: Engine, owned_store: Engine, books: Books, at_0022: Callable[[Engine], None]
 ) -> None:
     say = with_compared_text(store, books)
+    at_0022(owned_store)
     with owned_store.begin() as connection:
         say(connection)
     with pytest.raises(DowngradeRefused, match=r"items of payouts hold columns that it compares, and revision 0021"):
         downgrade(owned_store)
     with owned_store.connect() as connection:
         assert connection.scalar(text("select count(*) from tallystick.open_item where compared_text = '{}'")) == 1
-        assert connection.scalar(text("select version_num from tallystick.alembic_version")) == REVISION
+        assert connection.scalar(text("select version_num from tallystick.alembic_version")) == "0022"
 
 
 def test_a_downgrade_waits_for_a_run_that_is_about_to_commit_and_is_refused_then(
-    store: Engine, owned_store: Engine, books: Books
+    store: Engine, owned_store: Engine, books: Books, at_0022: Callable[[Engine], None]
 ) -> None:
     say = with_compared_text(store, books)
+    at_0022(owned_store)
     waits = text("select count(*) from pg_locks where not granted and relation = 'tallystick.open_item'::regclass")
     with ThreadPoolExecutor(1) as beside, owned_store.connect() as running, owned_store.connect() as other:
         say(running)
