@@ -1,4 +1,7 @@
-"""A business transaction whose legs are not all committed: torn when that is proven, and only then."""
+"""A business transaction whose legs are not all committed: torn when that is proven, and only then.
+
+One file, since each case is one fact away from a transaction that is torn, and all are told in the same few words.
+"""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
