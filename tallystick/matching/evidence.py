@@ -26,7 +26,8 @@ class LegsCase:
     """A business transaction of which this cut and the open items know some legs, but not all.
 
     seen: leg to (minor units, currency, item id). lookup_hits: what the log holds of the absent legs, by leg.
-    is_of_before: may a seen leg's row be older than the books? The absent legs may have come before these began, then.
+    is_of_before: may a seen leg's row or input be older than the books? The absent legs may have come before these
+    began, then.
     undecided: legs with a row of which nobody can tell whether its event came.
     """
 

@@ -156,20 +156,29 @@ def with_rows_of_before(
     cases: Iterable[LegsCase], outcomes: Iterable[MatchResult], *, may_be_older: Callable[[int], bool]
 ) -> tuple[LegsCase, ...]:
     """Return the same cases, and say of which a row may be older than the books, by what this run or an earlier one
-    saw. An event of such a row repeats one that nobody has read, or comes late: where the other legs are, nobody knows.
+    saw, or an input that nobody can see. An event of such a row repeats one that nobody has read, or comes late: where
+    the other legs are, nobody knows.
 
     may_be_older: of a row's position, where a slice of the books has it.
     """
+    outcomes = tuple(outcomes)
     older = {
         copy.item_id
         for outcome in outcomes
         if any(_is_of_before(seen, outcome.case, may_be_older) for seen in outcome.case.lookup_hits)
         for copy in outcome.case.side(ItemSide.TOPIC)
     }
+    unseen = {
+        (residue.copy.transaction_key, residue.copy.leg)
+        for outcome in outcomes
+        for residue in outcome.residues
+        if residue.reason.code is ReasonCode.INPUT_OUT_OF_SIGHT
+    }
     return tuple(
         replace(case, is_of_before=True)
         if (case.carried is not None and case.carried.reason.code is ReasonCode.LEGS_OF_BEFORE_AWAITED)
         or not older.isdisjoint(item_id for _, _, item_id in case.seen.values())
+        or not unseen.isdisjoint((case.transaction_key, leg) for leg in case.seen)
         else case
         for case in cases
     )

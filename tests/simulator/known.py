@@ -17,6 +17,9 @@ class Known(NamedTuple):
     fits: Callable[[Violation], bool]
 
 
+_NO_ROW_SAYS_SO = ("and a row of it was archived or written anew", "and what came again has a row of since")
+_UNDECIDABLE = "a row of it is undecidable"
+
 KNOWN: tuple[Known, ...] = (
     Known(
         "by xmin missing, where its event expired unread and its row was updated while two runs read the ledger",
@@ -55,15 +58,18 @@ KNOWN: tuple[Known, ...] = (
     Known(
         "torn, where the whole transaction is older than the books and has expired, and no row says so",
         "What was whole before the baseline nobody has judged, so that one leg that comes again looks like a torn one "
-        "once the log has forgotten the others, where the row that would say so was archived or written anew. To call "
-        "none torn that may be one of these would be to call none torn: retention has taken something of every topic.",
-        lambda found: "older than the books, and a row of it was archived or written anew" in found.sentence,
+        "once the log has forgotten the others, where the row that would say so was archived or written anew, or where "
+        "the leg that comes again has a new row to pair with. To call none torn that may be one of these would be to "
+        "call none torn: retention has taken something of every topic.",
+        lambda found: any(one in found.sentence for one in _NO_ROW_SAYS_SO) and _UNDECIDABLE not in found.sentence,
     ),
     Known(
         "torn, where one leg and its row are older than the books, the leg has expired, and the other one came late",
         "The leg that comes is new, and so is its row: nothing that a run sees is older than the books. The row of the "
         "leg that has expired lies before the baseline, where no slice reaches, under a key that nobody asks for.",
-        lambda found: "older than the books, and a leg of it came late for the first time" in found.sentence,
+        lambda found: (
+            "and a leg of it came late for the first time" in found.sentence and _UNDECIDABLE not in found.sentence
+        ),
     ),
     Known(
         "missing or a phantom, where a log was cut back and grew again, and all of that expired before the next run",

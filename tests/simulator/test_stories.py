@@ -116,6 +116,24 @@ def test_no_transaction_is_torn_of_which_a_row_is_undecidable_for_the_leg_that_i
     assert outstanding(torn_since).count("torn_transaction") == 1
 
 
+def test_nor_where_the_input_of_a_leg_that_is_sent_again_is_out_of_sight() -> None:
+    played = play(
+        Config(direction="topic_to_topic", slice_by="topic", legs=2, carrier_mode="at_most"),
+        *(("trade", 2, 6), "retain_all", "window", ("redeliver", 3, 9), "window", "window"),
+    )
+    assert outstanding(played) == []
+    assert "partner_not_settled" in doubts(played, upto=2)[1]
+
+
+def test_one_of_which_a_row_is_undecidable_is_torn_all_the_same_while_the_topics_have_lost_nothing() -> None:
+    played = play(
+        Config(direction="ledger_to_topic", legs=2, producer_mode="plain", carrier_mode="at_most"),
+        *(("half_trade", 4, 3), "window", ("pay", 5, 9), ("commit_first", 1, 10), ("delete", 0, 0), ("delete", 4, 11)),
+        *("window", ("delete", 0, 8), "window", ("trade", 2, 1), "window", "window"),
+    )
+    assert "torn_transaction" in outstanding(played)
+
+
 @pytest.mark.parametrize("kind", ["xmin", "parquet"])
 @pytest.mark.parametrize(
     ("direction", "again"), [("ledger_to_topic", ("redeliver", 0, 8)), ("topic_to_ledger", ("first_again", 0, 8))]

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from tallystick.contract.contract import Contract
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import Break
+from tallystick.model.open_item import ItemSide, ItemState
 from tallystick.model.run_result import RunResult
 from tests.simulator.oracle.causes import has_its_cause
 from tests.simulator.oracle.effects_in_ledger import effects_in_ledger
@@ -423,7 +424,20 @@ class Oracle:
         if found.break_class != "torn_transaction":
             return ""
         events = [one for one in self.world.truth.events if one.money.transaction_key == found.transaction_key]
-        return "; a leg of it is gone that nobody has read" if unread_events(self.world, name, events) else ""
+        unread = "; a leg of it is gone that nobody has read" if unread_events(self.world, name, events) else ""
+        return f"{unread}; a row of it is undecidable" if self._had_an_undecidable_row(name, found) else unread
+
+    def _had_an_undecidable_row(self, name: str, found: Break) -> bool:
+        """Had a run said of a row of an absent leg that nobody can decide it, by the one that called it torn?"""
+        for _, run in sorted(self.world.store.of(name).verdicts.items()):
+            items = [one for one in run.result.items if one.transaction_key == found.transaction_key]
+            rows = [one for one in items if one.side is ItemSide.LEDGER and one.leg in found.leg.split("+")]
+            if any(one.state is ItemState.UNDECIDABLE for one in rows):
+                return True
+            if any(one.break_id == found.break_id for one in run.result.breaks):
+                return False
+        return False
+        return False
 
     def _touched(self, facts: KeyFacts) -> str:
         """What else is true of a wrong that nobody told: by it a known violation is told from any other."""

@@ -196,6 +196,8 @@ def _older_than_the_books(found: Break, truth: Truth, *, again: bool) -> str:
         return "; some older than the books, and a row of it was archived or written anew"
     if older and not again:
         return "; some older than the books, and a leg of it came late for the first time"
+    if older and any(isinstance(one, RowFact) and one not in older for one in copies):
+        return "; some older than the books, and what came again has a row of since"
     return "; some older than the books" if older else ""
 
 

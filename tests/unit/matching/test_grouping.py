@@ -318,3 +318,13 @@ def test_a_row_that_cannot_be_decided_leaves_its_leg_undecided(fate: MatchStatus
 def test_so_does_one_that_an_earlier_run_could_not_decide(state: ItemState, undecided: set[str]) -> None:
     (found,) = with_undecided_rows([legs_of(event(11))], [], [item_of(row(1), state), item_of(event(9), state)])
     assert found.undecided == undecided
+
+
+@pytest.mark.parametrize(
+    ("code", "is_of_before"), [(ReasonCode.INPUT_OUT_OF_SIGHT, True), (ReasonCode.WITHIN_GRACE, False)]
+)
+def test_a_transaction_is_of_before_where_the_input_of_a_leg_may_be(code: ReasonCode, is_of_before: bool) -> None:
+    legs, other = legs_of(event(11)), legs_of(event(12, "ev-2"))
+    residue = UnmatchedItem(copy=event(11), fate=MatchStatus.PARTNER_EXPIRED, reason=reason_of(code))
+    outcome = MatchResult(case=case_of(event(11)), matched=(), residues=(residue,))
+    assert of_before(legs, other, outcomes=[outcome]) == (replace(legs, is_of_before=is_of_before), other)

@@ -1,6 +1,6 @@
 """A business transaction whose legs are not all committed: torn when that is proven, and only then.
 
-One file, since each case is one fact away from a transaction that is torn, and all are told in the same few words.
+One file, since each case is a reason not to call one torn, beside one that is.
 """
 
 from dataclasses import replace
@@ -370,7 +370,9 @@ def test_nobody_knows_of_an_absent_leg_whose_row_is_undecidable(
     undecided: set[str], committed: bool, fate: MatchStatus
 ) -> None:
     case = alone(invoice=(seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 3),)) if committed else alone()
-    assert judge_legs(replace(case, undecided=frozenset(undecided)), deadlines_of()) is fate
+    case = replace(case, undecided=frozenset(undecided))
+    assert judge_legs(case, deadlines_of(out_of_sight=OutOfSight(legs_of_before_lost=True))) is fate
+    assert judge_legs(case, deadlines_of()) is MatchStatus.FOLLOWER_ABSENT
 
 
 @pytest.mark.parametrize(
