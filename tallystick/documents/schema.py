@@ -134,12 +134,12 @@ class VerdictDocument(_Document):
     notices: list[NoticeDocument]
     """What was seen besides."""
     legal_oddities: dict[str, Any]
-    """Version of the list of what is legal though odd, and how often each was seen."""
+    """Version of the list of what is legal though odd, and how often each was seen; null where the run read nothing."""
     breaks: list[BreakDocument]
     """What is proven to disagree."""
-    topic_rows: Count
-    """Committed events that were read."""
-    ledger_rows: Count
+    topic_rows: Count | None
+    """Committed events that were read; null where the run read nothing, so that nobody counted."""
+    ledger_rows: Count | None
     """Rows that were read."""
     matched_rows: Count
     """Pairs."""

@@ -80,7 +80,8 @@ def test_what_only_a_run_that_reads_can_count_is_null_where_nobody_read(
     assert [unread[name] for name in counted] == [None] * 4
     assert verdict_event_document(closed_run)["in_flight_items"] is None
     assert None not in [read[name] for name in counted]
-    assert (unread["topic_rows"], unread["matched_rows"]) == (0, 0)
+    assert (unread["topic_rows"], unread["ledger_rows"], unread["matched_rows"]) == (None, None, 0)
+    assert set(unread["legal_oddities"]["counts"].values()) == {None}
 
 
 def test_every_alert_is_what_its_schema_says_with_no_key_more_or_less() -> None:
