@@ -33,6 +33,7 @@ from tallystick.store.runs.contract_store import (
     contract_of_fingerprint,
     keep_contract,
     newest_contract,
+    newest_readable_contract,
 )
 from tallystick.store.runs.cut_store import (
     CutAlreadyOpen,
@@ -122,6 +123,7 @@ def test_a_kept_contract_that_this_release_refuses_is_as_one_that_is_not_kept(
         asked = store, contract.name, contract.fingerprint
         return contract_of_fingerprint(*asked), contract_begun_under(*asked, cut_n=cut_n)
 
+    assert newest_readable_contract(store, kept.name) == books.contract
     assert found(kept, 0) == (kept, kept)
     assert (found(refused, 0), found(refused, 9)) == ((None, books.contract), (None, None))
 
@@ -133,6 +135,7 @@ def test_a_cut_whose_contract_this_release_refuses_says_so(store: Engine, books:
     assert contract_begun_under(store, other.name, other.fingerprint, cut_n=0) is None
     with pytest.raises(StoredContractRefused, match="by its direction: Field required; install the release"):
         newest_contract(store, other.name)
+    assert newest_readable_contract(store, other.name) is None
 
 
 def test_an_open_cut_is_the_lock_of_its_contract(store: Engine, books: Any, new_contract: Any) -> None:

@@ -20,7 +20,7 @@ from tallystick.host.terminal_user import Terminal, at_terminal
 from tallystick.model.break_history import ExecutedRepair, KnownRepair
 from tallystick.model.errors import TallystickError
 from tallystick.model.findings import total_money
-from tallystick.store.runs.contract_store import contract_begun_under, newest_contract
+from tallystick.store.runs.contract_store import contract_begun_under, newest_readable_contract
 from tallystick.store.schema import audit as audit_table
 from tallystick.store.schema import compensation_action, compensation_plan
 
@@ -213,9 +213,8 @@ def known_repairs(engine: Engine, action_ids: Collection[str]) -> tuple[KnownRep
 
 def _amounts_taking_back(engine: Engine, plan: Plan, item: PlanItem) -> tuple[int, ...]:
     """By the contract that its plan began under, where it is readable, and by the newest, as earlier releases went."""
-    newest = newest_contract(engine, plan.contract)
     then = contract_begun_under(engine, plan.contract, plan.contract_fingerprint, cut_n=plan.cut_n)
-    contracts = then, newest.contract if newest else None
+    contracts = then, newest_readable_contract(engine, plan.contract)
     rules = [contract.compensation for contract in contracts if contract and contract.compensation]
     signs = {-1 if one.reversal == "negated" else 1 for one in rules if then} or {-1, 1}
     return tuple(sorted(sign * item.amount_minor for sign in signs))

@@ -39,6 +39,15 @@ def newest_contract(engine: Engine, contract_name: str) -> NewestContract | None
     return NewestContract(contract=contract_of_body(row.body), cut_n=row.n, judged=not row.open) if row else None
 
 
+def newest_readable_contract(engine: Engine, contract_name: str) -> Contract | None:
+    """Return the contract of the newest cut; None where no cut was stored, or this release does not take it for one."""
+    try:
+        newest = newest_contract(engine, contract_name)
+    except StoredContractRefused:
+        return None
+    return newest.contract if newest else None
+
+
 def require_same_books(engine: Engine, contract: Contract) -> None:
     """Require that this contract may continue the books of its name. Raises ContractChangeRefused."""
     newest = newest_contract(engine, contract.name)
