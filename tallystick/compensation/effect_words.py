@@ -52,9 +52,9 @@ def source_hash(item: PlanItem, *, topic_id: str, ledger: str, table: str) -> st
     takes back, whatever columns a contract calls its match key. None where the item names neither.
 
     topic_id, ledger: as in `effect_hashes`. table: the one that rows are read from, in words that are the same in
-    every contract. Money is said since one row may stand for two events; without its sign, which a contract may turn.
+    every contract. Money is said since one row may stand for two events, such as a debit and a credit.
     """
-    money = (str(abs(item.amount_minor)), item.currency)
+    money = (str(item.amount_minor), item.currency)
     words: tuple[str, ...]
     match kind := _kind_of_ours(item):
         case RepairKind.REPUBLISH if item.row_id and table:

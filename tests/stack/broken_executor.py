@@ -94,7 +94,7 @@ def key_of_the_plan() -> None:
     """An action belongs to the cut that its plan was made for, not to its break alone; nor does what it does to a side
     tell two actions of one break.
     """
-    claim_store._done_elsewhere = lambda *_: {}  # type: ignore[assignment]
+    claim_store.done_elsewhere = lambda *_, **__: {}  # type: ignore[assignment]
     post_to_ledger._hold_key = lambda *_: None  # type: ignore[assignment]
     made = draw_plan.make_plan
 
@@ -166,7 +166,7 @@ def outstanding_not_asked() -> None:
 
 def other_contracts_not_asked() -> None:
     """What another contract does, or has done, is no matter of ours."""
-    claim_store._done_elsewhere = lambda *_: {}  # type: ignore[assignment]
+    claim_store.done_elsewhere = lambda *_, **__: {}  # type: ignore[assignment]
 
 
 def evidence_not_kept() -> None:

@@ -10,20 +10,19 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Engine, Text, case, cast, func, select, tuple_, update
-from sqlalchemy.dialects.postgresql import JSONB, JSONPATH
+from sqlalchemy import Connection, Engine, case, cast, func, select, tuple_, update
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from tallystick.compensation.abort_plan import AbortItem
 from tallystick.compensation.effect_words import Effect, effect_of
-from tallystick.compensation.plan import DailyUsage, Plan, PlanItem, PlanStale, RepairKind
+from tallystick.compensation.plan import DailyUsage, Plan, PlanItem, PlanStale
 from tallystick.model.cut import JudgedPart
 from tallystick.model.finding_names import Doubt
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemState
 from tallystick.store.break_lock import hold_breaks
 from tallystick.store.plans.plan_store import (
-    HOLDING,
     PROGRESS_FROM,
     PROGRESS_TOPIC_ID,
     ActionState,
@@ -32,8 +31,9 @@ from tallystick.store.plans.plan_store import (
     spent_by,
     taken_over,
 )
+from tallystick.store.plans.same_effect_store import OtherAction, done_elsewhere, same_effect, taken_back_beside
 from tallystick.store.runs.cut_store import LEDGER
-from tallystick.store.schema import compensation_action, compensation_plan, cut_slice, open_item, verdict
+from tallystick.store.schema import compensation_action, cut, cut_slice, open_item, verdict
 
 STARTING = "starting"
 """Key of the outcome of an action whose DAG has been asked for."""
@@ -58,21 +58,6 @@ class Claims:
     begun: frozenset[UUID]
     unclaimed: Mapping[UUID, str]
     taken_back: Mapping[UUID, frozenset[str]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Other:
-    """Another action that holds what one does. reverses: item id of what it takes back, or "". triggers: id of the DAG
-    that it was handed to, or "". same_effect: it is the same to a side, by its key. same_source: it is done by the same
-    row or event.
-    """
-
-    plan_id: UUID
-    contract: str
-    reverses: str
-    triggers: str
-    same_effect: bool
-    same_source: bool
 
 
 def claim_actions(
@@ -101,12 +86,10 @@ def claim_actions(
         hold_breaks(connection, plan.contract)
         stored = _stored(connection, ids)
         effects = _effects(connection, plan.contract, actions, ledger, table)
-        same = _same_effect(connection, effects)
+        same = same_effect(connection, effects)
         held = {one for one, row in stored.items() if row.state is not ActionState.REFUSED}
         fresh = [action for action in actions if action.action_id not in held]
-        unclaimed = {
-            one: reason for one, reason in _why_not(connection, plan.contract, fresh, same, stopped).items() if reason
-        }
+        unclaimed = {one: reason for one, reason in _why_not(connection, plan, fresh, same, stopped).items() if reason}
         begin = [action for action in fresh if action.action_id not in unclaimed]
         again = [one for one in actions if _is_executing(stored.get(one.action_id)) and one.action_id not in stopped]
         spent = spent_by(connection, plan.contract, but={one.action_id for one in again})
@@ -205,15 +188,16 @@ def _is_executing(stored: StoredAction | None) -> bool:
 
 def _why_not(
     connection: Connection,
-    contract_name: str,
+    plan: Plan,
     actions: Sequence[AbortItem | PlanItem],
-    same: Mapping[UUID, Sequence[_Other]],
+    same: Mapping[UUID, Sequence[OtherAction]],
     stopped: Mapping[UUID, str],
 ) -> dict[UUID, str]:
     """Those of these actions that may not begin, and why."""
     items = [action for action in actions if isinstance(action, PlanItem)]
-    outstanding = _outstanding(connection, contract_name, [item.break_id for item in items])
-    elsewhere = _done_elsewhere(contract_name, items, same)
+    outstanding = _outstanding(connection, plan.contract, [item.break_id for item in items])
+    read_up_to = select(cut.c.marked_at_utc).where(cut.c.contract == plan.contract, cut.c.n == plan.cut_n)
+    elsewhere = done_elsewhere(plan.contract, items, same, read_up_to_utc=connection.scalar(read_up_to))
     gone = {item.action_id: NOT_OUTSTANDING for item in items if item.break_id not in outstanding}
     return elsewhere | gone | {one.action_id: stopped[one.action_id] for one in actions if one.action_id in stopped}
 
@@ -240,89 +224,6 @@ def _outstanding(connection: Connection, contract_name: str, break_ids: Collecti
         )
         found.update(connection.scalars(statement))
     return frozenset(found)
-
-
-def _same_effect(connection: Connection, effects: Mapping[UUID, Effect]) -> dict[UUID, tuple[_Other, ...]]:
-    """Of each of these actions: those others. Several of one plan may have one effect."""
-    ours = actions_by_effect(effects)
-    c = compensation_action.c
-    own = func.jsonb_build_object("id", cast(compensation_action.c.action_id, Text))
-    path = cast("$.items[*] ? (@.action_id == $id)", JSONPATH)
-    found: dict[UUID, tuple[_Other, ...]] = {}
-    for some in _in_parts(sorted(ours)):
-        statement = (
-            select(
-                c.effect,
-                c.source,
-                c.action_id,
-                c.plan_id,
-                compensation_plan.c.contract,
-                func.jsonb_path_query_first(compensation_plan.c.body, path, own).label("item"),
-            )
-            .join(compensation_plan, compensation_plan.c.plan_id == compensation_action.c.plan_id)
-            .where(c.effect.in_(some) | c.source.in_(some), c.state.in_(HOLDING))
-        )
-        for row in connection.execute(statement):
-            planned = row.item or {}
-            for action_id in {one for said in (row.effect, row.source) for one in ours.get(said, ())} - {row.action_id}:
-                other = _Other(
-                    plan_id=row.plan_id,
-                    contract=row.contract,
-                    reverses=planned.get("reverses", ""),
-                    triggers=planned.get("triggers", ""),
-                    same_effect=row.effect in effects[action_id].hashes,
-                    same_source=row.source is not None and row.source == effects[action_id].source,
-                )
-                found[action_id] = (*found.get(action_id, ()), other)
-    return found
-
-
-def actions_by_effect(effects: Mapping[UUID, Effect]) -> dict[str, list[UUID]]:
-    """Return all actions of each hash, be it of what they do, in the words of today or of an older release, or of what
-    they do it by.
-    """
-    found: dict[str, list[UUID]] = {}
-    for action_id, effect in effects.items():
-        for one in (*effect.hashes, *filter(None, [effect.source])):
-            found.setdefault(one, []).append(action_id)
-    return found
-
-
-def taken_back_beside(same: Mapping[UUID, Sequence[_Other]]) -> dict[UUID, frozenset[str]]:
-    """Return of each action what others of its key take back."""
-    return {
-        one: frozenset(other.reverses for other in others if other.same_effect)
-        for one, others in same.items()
-        if any(other.same_effect for other in others)
-    }
-
-
-def _done_elsewhere(
-    contract_name: str, items: Sequence[PlanItem], same: Mapping[UUID, Sequence[_Other]]
-) -> dict[UUID, str]:
-    """Items whose effect another action has, or may have by now."""
-    return {
-        item.action_id: f"plan {other.plan_id} of {other.contract} has done the same, or is doing it"
-        for item in items
-        for other in same.get(item.action_id, ())
-        if _excludes(contract_name, item, other)
-    }
-
-
-def _excludes(contract_name: str, item: PlanItem, other: _Other) -> bool:
-    """Return whether the item may not be done beside the other action.
-
-    Of a DAG nobody knows which copy it takes, so that no other contract does the same beside it; within one contract
-    each break has one repair. Another copy of a key may be taken back, as long as one is left: that is proven on the
-    log, or in the ledger. By one row or event two contracts do the same, whatever each of them calls its key.
-    """
-    if other.same_source and other.contract != contract_name:
-        return True
-    if not other.same_effect:
-        return False
-    if item.kind is RepairKind.TRIGGER or other.triggers:
-        return other.contract != contract_name
-    return other.reverses == item.reverses
 
 
 def _effects(

@@ -36,10 +36,6 @@ from tallystick.store.plans.claim_store import (
     NOT_OUTSTANDING,
     STARTING,
     Claims,
-    _done_elsewhere,
-    _Other,
-    actions_by_effect,
-    taken_back_beside,
 )
 from tallystick.store.plans.plan_life_store import RUNS_ENDED, VERIFIED
 from tallystick.store.plans.plan_store import (
@@ -52,6 +48,12 @@ from tallystick.store.plans.plan_store import (
     ActionState,
     AuditEntry,
     StoredAction,
+)
+from tallystick.store.plans.same_effect_store import (
+    OtherAction,
+    actions_by_effect,
+    done_elsewhere,
+    taken_back_beside,
 )
 from tests.simulator.standins.alert_functions import firing_alerts
 from tests.simulator.standins.run_functions import (
@@ -179,7 +181,7 @@ def claim_actions(
         same = _same_effect(engine, effects)
         held = {one for one, row in stored.items() if row.state is not ActionState.REFUSED}
         fresh = [action for action in actions if action.action_id not in held]
-        unclaimed = _why_not(engine, plan.contract, fresh, same, stopped)
+        unclaimed = _why_not(engine, plan, fresh, same, stopped)
         begin = [action for action in fresh if action.action_id not in unclaimed]
         again = [
             one
@@ -216,14 +218,15 @@ def _stored(engine: Store, action_ids: Sequence[UUID]) -> dict[UUID, StoredActio
 
 def _why_not(
     engine: Store,
-    contract_name: str,
+    plan: Plan,
     actions: Sequence[Any],
-    same: Mapping[UUID, Sequence[_Other]],
+    same: Mapping[UUID, Sequence[OtherAction]],
     stopped: Mapping[UUID, str],
 ) -> dict[UUID, str]:
     items = [action for action in actions if isinstance(action, PlanItem)]
-    outstanding = outstanding_among(engine, contract_name, [item.break_id for item in items])
-    elsewhere = _done_elsewhere(contract_name, items, same)
+    outstanding = outstanding_among(engine, plan.contract, [item.break_id for item in items])
+    read_up_to_utc = next(one.cut.marked_at_utc for one in engine.of(plan.contract).cuts if one.cut.n == plan.cut_n)
+    elsewhere = done_elsewhere(plan.contract, items, same, read_up_to_utc=read_up_to_utc)
     gone = {item.action_id: NOT_OUTSTANDING for item in items if item.break_id not in outstanding}
     told = {one.action_id: stopped[one.action_id] for one in actions if one.action_id in stopped}
     return {one: reason for one, reason in (elsewhere | gone | told).items() if reason}
@@ -239,22 +242,23 @@ def _effects(engine: Store, contract_name: str, actions: Sequence[Any], ledger: 
     }
 
 
-def _same_effect(engine: Store, effects: Mapping[UUID, Effect]) -> dict[UUID, tuple[_Other, ...]]:
+def _same_effect(engine: Store, effects: Mapping[UUID, Effect]) -> dict[UUID, tuple[OtherAction, ...]]:
     by_effect = actions_by_effect(effects)
-    found: dict[UUID, tuple[_Other, ...]] = {}
+    found: dict[UUID, tuple[OtherAction, ...]] = {}
     for action_id, row in engine.actions.items():
         for ours in {one for said in (row.effect, row.source) if said for one in by_effect.get(said, ())}:
             if action_id == ours or row.stored.state not in HOLDING:
                 continue
             plan, _ = engine.plans[row.stored.plan_id]
             item = next(one for one in plan.items if one.action_id == action_id)
-            other = _Other(
+            other = OtherAction(
                 plan_id=row.stored.plan_id,
                 contract=plan.contract,
                 reverses=item.reverses,
                 triggers=item.triggers,
                 same_effect=row.effect in effects[ours].hashes,
                 same_source=row.source is not None and row.source == effects[ours].source,
+                done_at_utc=row.stored.recorded_at if row.stored.state is ActionState.DONE else None,
             )
             found[ours] = (*found.get(ours, ()), other)
     return found

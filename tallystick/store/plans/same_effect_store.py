@@ -1,0 +1,141 @@
+"""Other actions that do, or may have done, what one is to do: by its key, or by the row or event it is made from."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import Connection, Text, cast, func, select
+from sqlalchemy.dialects.postgresql import JSONPATH
+
+from tallystick.compensation.effect_words import Effect
+from tallystick.compensation.plan import PlanItem, RepairKind
+from tallystick.store.plans.plan_store import HOLDING, ActionState
+from tallystick.store.schema import compensation_action, compensation_plan
+
+_AT_ONCE = 1000
+"""Hashes of one statement, far below what PostgreSQL takes as parameters."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherAction:
+    """Another action that holds what one does. reverses: item id of what it takes back, or "". triggers: id of the DAG
+    that it was handed to, or "". same_effect: it is the same to a side, by its key. same_source: it is done by the same
+    row or event. done_at_utc: None while it may still be done.
+    """
+
+    plan_id: UUID
+    contract: str
+    reverses: str
+    triggers: str
+    same_effect: bool
+    same_source: bool
+    done_at_utc: datetime | None
+
+
+def same_effect(connection: Connection, effects: Mapping[UUID, Effect]) -> dict[UUID, tuple[OtherAction, ...]]:
+    """Of each of these actions: those others. Several of one plan may have one effect."""
+    ours = actions_by_effect(effects)
+    c = compensation_action.c
+    own = func.jsonb_build_object("id", cast(c.action_id, Text))
+    path = cast("$.items[*] ? (@.action_id == $id)", JSONPATH)
+    found: dict[UUID, tuple[OtherAction, ...]] = {}
+    asked = sorted(ours)
+    for first in range(0, len(asked), _AT_ONCE):
+        some = asked[first : first + _AT_ONCE]
+        statement = (
+            select(
+                c.effect,
+                c.source,
+                c.action_id,
+                c.plan_id,
+                c.state,
+                c.recorded_at,
+                compensation_plan.c.contract,
+                func.jsonb_path_query_first(compensation_plan.c.body, path, own).label("item"),
+            )
+            .join(compensation_plan, compensation_plan.c.plan_id == c.plan_id)
+            .where(c.effect.in_(some) | c.source.in_(some), c.state.in_(HOLDING))
+        )
+        for row in connection.execute(statement):
+            planned = row.item or {}
+            for action_id in {one for said in (row.effect, row.source) for one in ours.get(said, ())} - {row.action_id}:
+                other = OtherAction(
+                    plan_id=row.plan_id,
+                    contract=row.contract,
+                    reverses=planned.get("reverses", ""),
+                    triggers=planned.get("triggers", ""),
+                    same_effect=row.effect in effects[action_id].hashes,
+                    same_source=row.source is not None and row.source == effects[action_id].source,
+                    done_at_utc=row.recorded_at if row.state == ActionState.DONE else None,
+                )
+                found[action_id] = (*found.get(action_id, ()), other)
+    return found
+
+
+def actions_by_effect(effects: Mapping[UUID, Effect]) -> dict[str, list[UUID]]:
+    """Return all actions of each hash, be it of what they do, in the words of today or of an older release, or of what
+    they do it by.
+    """
+    found: dict[str, list[UUID]] = {}
+    for action_id, effect in effects.items():
+        for one in (*effect.hashes, *filter(None, [effect.source])):
+            found.setdefault(one, []).append(action_id)
+    return found
+
+
+def taken_back_beside(same: Mapping[UUID, Sequence[OtherAction]]) -> dict[UUID, frozenset[str]]:
+    """Return of each action what others of its key take back."""
+    by_key = {one: [other for other in others if other.same_effect] for one, others in same.items()}
+    return {one: frozenset(other.reverses for other in others) for one, others in by_key.items() if others}
+
+
+def done_elsewhere(
+    contract_name: str,
+    items: Iterable[PlanItem],
+    same: Mapping[UUID, Sequence[OtherAction]],
+    *,
+    read_up_to_utc: datetime | None,
+) -> dict[UUID, str]:
+    """Return the items whose effect another action has, or may have by now, and why not to begin them.
+
+    read_up_to_utc: when the cut of their plan was marked.
+    """
+    reasons: dict[UUID, str] = {}
+    for item in items:
+        for other in same.get(item.action_id, ()):
+            if _excludes(contract_name, item, other):
+                reasons[item.action_id] = f"plan {other.plan_id} of {other.contract} has done the same, or is doing it"
+            elif _may_be_the_same(contract_name, other, read_up_to_utc):
+                lacking = (
+                    "that has not ended" if other.done_at_utc is None else "this plan's run has not read what came"
+                )
+                reasons[item.action_id] = (
+                    f"plan {other.plan_id} of {other.contract} repairs by the same row or event, and {lacking}; the "
+                    "plan of a run after that has it again, if it is broken still"
+                )
+    return reasons
+
+
+def _excludes(contract_name: str, item: PlanItem, other: OtherAction) -> bool:
+    """Return whether the item may not be done beside the other action of its key.
+
+    Of a DAG nobody knows which copy it takes, so that no other contract does the same beside it; within one contract
+    each break has one repair. Another copy of a key may be taken back, as long as one is left: that is proven on the
+    log, or in the ledger.
+    """
+    if not other.same_effect:
+        return False
+    if item.kind is RepairKind.TRIGGER or other.triggers:
+        return other.contract != contract_name
+    return other.reverses == item.reverses
+
+
+def _may_be_the_same(contract_name: str, other: OtherAction, read_up_to_utc: datetime | None) -> bool:
+    """Return whether another contract may be doing the same under another key, so that no look by the item's key told.
+
+    What was done before the run that found the item broken would have been read by it, under whatever key.
+    """
+    if not other.same_source or other.contract == contract_name:
+        return False
+    return other.done_at_utc is None or read_up_to_utc is None or other.done_at_utc > read_up_to_utc
