@@ -49,7 +49,8 @@ class RepairBegun:
 
     contract: another one whose plan it is, which does to the topic what would repair the break; "" where it is the
     break's own. waits: until a person has looked whether it is. handed_over: it is a DAG's run; done is not that it was
-    started, but that somebody has seen it ended, whatever came of it.
+    started, but that somebody has seen it ended, whatever came of it. over_at_utc: of another contract's, by when its
+    own break was over there, so that nobody may reopen it any more; None: that break stands, or it was not asked.
     """
 
     action_id: UUID
@@ -59,6 +60,7 @@ class RepairBegun:
     contract: str = ""
     waits: bool = False
     handed_over: bool = False
+    over_at_utc: datetime | None = None
 
     @property
     def plan(self) -> str:
@@ -69,8 +71,17 @@ def refuse_while_repaired(break_id: UUID, repairs: Sequence[RepairBegun], *, see
     """Money that is given up must not be paid by a repair as well. seen_up_to_utc: when the newest cut was marked.
 
     Raises WriteOffRefused while a repair is under way, and until a run has looked what a repair that is done came to.
+    What another contract may have done about a break that is over counts as done by then.
     """
     for repair in repairs:
+        if repair.over_at_utc is not None and repair.over_at_utc > seen_up_to_utc:
+            raise WriteOffRefused(
+                f"break {break_id}: {repair.plan} may have repaired it by {format_time(repair.over_at_utc)}, when its "
+                "own break was over, and no cut has been made since; expected a run that has looked; let the next "
+                "window be judged, then look again: tallystick explain"
+            )
+        if repair.over_at_utc is not None:
+            continue
         if repair.waits:
             raise WriteOffRefused(
                 f"break {break_id}: {repair.plan} may have repaired it, and a person has to look; expected "

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from tallystick.contract.contract import Contract
 from tallystick.executor import draw_plan, execute_plan
 from tallystick.executor.effects import trigger_dags
 from tallystick.executor.effects.airflow_api import Started
-from tallystick.model.open_item import WriteOff
+from tallystick.model.open_item import ItemState, WriteOff
 from tests.simulator.schedule.play import Play, Schedule, steps_of
 from tests.simulator.standins import plan_functions, run_functions
 from tests.simulator.world.config import Config
@@ -143,6 +144,37 @@ def test_what_another_contract_has_just_done_to_the_topic_is_not_given_up_before
         plan_functions.write_off_break(play.world.store, own.name, str(found.break_id), off)
     play.product.window()
     assert run_functions.outstanding_breaks(play.world.store, own.name) == ()
+
+
+def test_what_another_contract_gave_to_a_dag_is_given_up_once_that_ones_break_is_over_and_a_cut_was_made_since(
+    airflow: AirflowOfDags,
+) -> None:
+    play = Play(Schedule(PUBLISHING._replace(carrier_mode="at_most"), ()))
+    own, store = play.world.contracts[0], play.world.store
+    dag = handing_over(own, play.world.contracts[1].name)
+    play.world.contracts = (own, dag)
+    for step in steps_of(*LOST):
+        play.do(step)
+    (found,) = [one.item_break for one in run_functions.outstanding_breaks(store, own.name)]
+    plan = plan_of(play.world, dag)
+    play.world.clock.go(1)
+    assert [fate for fate, _ in start(play.world, dag, plan)] == ["done"]
+
+    def give_up() -> None:
+        off = WriteOff(by="dan", reason="paid by hand", at_utc=play.world.clock.now)
+        plan_functions.write_off_break(store, own.name, str(found.break_id), off)
+
+    play.product.window()
+    with pytest.raises(WriteOffRefused, match="nobody has seen its run"):
+        give_up()
+    (item,) = [one for one in store.of(dag.name).newest() if one.break_id == plan.items[0].break_id]
+    newest = max(store.of(dag.name).verdicts)
+    store.insert_items(dag.name, newest, 1, [replace(item, state=ItemState.CLEARED)])
+    store.of(own.name).cuts[newest].cut = replace(store.of(own.name).cuts[newest].cut, marked_at_utc=item.due_utc)
+    with pytest.raises(WriteOffRefused, match="when its own break was over, and no cut has been made since"):
+        give_up()
+    play.product.window()
+    give_up()
 
 
 def test_what_another_contract_has_done_about_another_event_hinders_no_write_off() -> None:

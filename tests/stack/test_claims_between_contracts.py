@@ -14,13 +14,15 @@ from tallystick.compensation.write_off import WriteOffRefused
 from tallystick.contract.contract import Contract
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import break_id
-from tallystick.model.open_item import WriteOff
+from tallystick.model.open_item import ItemState, WriteOff
 from tallystick.model.verdict import Verdict
 from tallystick.store.breaks.write_off_store import write_off_break
 from tallystick.store.downgrade_refused import DowngradeRefused
 from tallystick.store.engine import downgrade
 from tallystick.store.plans.claim_store import Claims, claim_actions
-from tallystick.store.plans.plan_store import record_done, save_plan
+from tallystick.store.plans.plan_store import record_done, record_waiting, save_plan
+from tallystick.store.plans.reopen_store import ReopenRefused, reopen_action
+from tallystick.store.runs.open_item_store import open_items_as_of
 
 MISSING = BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED
 DOUBLED = BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION
@@ -151,6 +153,43 @@ def test_no_break_is_written_off_while_another_contract_does_to_the_topic_what_r
         write_off_break(two[1].store, "audit", str(theirs.break_id), off)
     done = write_off_break(two[1].store, "audit", str(elsewhere.break_id), off)
     assert [one.match_key for one in done.items] == ["b"]
+
+
+@pytest.mark.parametrize("handed_over", [False, True])
+def test_what_another_contract_may_have_done_hinders_no_write_off_once_its_own_break_is_over_and_a_cut_was_made_since(
+    two: tuple[Claimant, Claimant], owned_store: Engine, handed_over: bool
+) -> None:
+    """Nobody may reopen it by then. Another copy of the key was found later."""
+    own, other = two
+    (theirs,) = other.finds((DOUBLED, "a", "topic:billing.payouts:0:9"))
+    (ours,) = own.finds((DOUBLED, "a", "topic:billing.payouts:0:205"))
+    begun = by_dag(theirs) if handed_over else theirs
+    other.claims(begun)
+    if handed_over:
+        record_done(other.store, begun.action_id, outcome={}, by_us=True)
+    else:
+        assert record_waiting(other.store, begun.action_id, executor="e", outcome={"reason": "nobody knows"})
+    off = WriteOff(by="Ada", reason="refunded by hand", at_utc=datetime(2026, 3, 2, tzinfo=UTC))
+
+    def cut_now() -> None:
+        now = "update tallystick.cut set marked_at_utc = clock_timestamp() where contract = 'payouts' and n = 1"
+        with owned_store.begin() as connection:
+            connection.execute(text(now))
+
+    def refused(why: str) -> None:
+        with pytest.raises(WriteOffRefused, match=why):
+            write_off_break(own.store, "payouts", str(ours.break_id), off)
+
+    cut_now()
+    refused(f"compensation reopen CONTRACT_FILE {begun.action_id}")
+    (item,) = open_items_as_of(other.store, "audit", 2)
+    cleared = replace(item, state=ItemState.CLEARED, cleared_by="its copy was taken back")
+    other.books.commit(other.store, other.books.result(2, items=(cleared,)))
+    with pytest.raises(ReopenRefused, match="is not outstanding any more"):
+        reopen_action(other.store, "audit", begun.action_id, by="Ada", reason="it was not done")
+    refused(r"plan \S+ of contract audit may have repaired it by .* own break was over, and no cut has been made since")
+    cut_now()
+    assert write_off_break(own.store, "payouts", str(ours.break_id), off).items[0].match_key == "a"
 
 
 BY_OTHER_COLUMNS = pytest.mark.parametrize(

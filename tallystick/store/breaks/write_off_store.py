@@ -3,10 +3,12 @@
 The rows belong to the newest judged cut, as a further step after its run: the next cut carries what they say, and
 reading that cut again sees none of them. So no cut may be open meanwhile; its run may have read the items already.
 
-A break of whose event another contract has repaired the topic waits for the next cut too: its run clears it.
+A break of whose event another contract has repaired the topic waits for the next cut too: its run clears it. So it
+does where nobody knows whether the other contract has, once that one's own break is over: nobody may reopen it then.
 """
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -32,13 +34,14 @@ from tallystick.model.open_item import OpenItem, WriteOff
 from tallystick.store.alerts.alert_store import firing_seen_by, insert_alerts
 from tallystick.store.break_lock import hold_breaks
 from tallystick.store.breaks.break_store import find_break, life_of_break
+from tallystick.store.plans.claim_store import outstanding_among
 from tallystick.store.plans.plan_life_store import RUNS_ENDED, VERIFIED
 from tallystick.store.plans.plan_store import HOLDING, ActionState
 from tallystick.store.runs.contract_store import read_contract
 from tallystick.store.runs.cut_store import CutNotFound, no_run_under_way
 from tallystick.store.runs.open_item_store import item_columns
 from tallystick.store.runs.outstanding_store import outstanding_seen_by
-from tallystick.store.schema import audit, compensation_action, compensation_plan, open_item
+from tallystick.store.schema import audit, compensation_action, compensation_plan, open_item, verdict
 
 
 def write_off_break(
@@ -158,6 +161,7 @@ def _repairs_begun(
         done = row.state == ActionState.DONE
         handed_over = done and row.kind == RepairKind.TRIGGER
         done_at_utc = row.recorded_at if done else None
+        unknown = row.state == ActionState.WAITING or (handed_over and row.seen_ended is None)
         found.append(
             RepairBegun(
                 action_id=row.action_id,
@@ -167,9 +171,29 @@ def _repairs_begun(
                 contract="" if ours else row.contract,
                 waits=row.state == ActionState.WAITING,
                 handed_over=handed_over,
+                over_at_utc=None
+                if ours or not unknown
+                else _over_at(connection, row.contract, row.break_id, row.recorded_at),
             )
         )
     return found
+
+
+def _over_at(connection: Connection, contract_name: str, break_id: UUID, begun_at: datetime) -> datetime | None:
+    """Return by when the break of an action was over; None: it is outstanding. Of items that are pruned, which were
+    closed long before, it is when the action was begun.
+    """
+    if outstanding_among(connection.engine, contract_name, [break_id]):
+        return None
+    i = open_item.c
+    items = select(i.item_id).where(i.contract == contract_name, i.break_id == break_id)
+    told = (
+        select(func.max(verdict.c.recorded_at))
+        .join(open_item, (i.contract == verdict.c.contract) & (i.cut_n == verdict.c.cut_n))
+        .where(i.contract == contract_name, i.item_id.in_(items))
+    )
+    over_at: datetime | None = connection.scalar(told)
+    return over_at or begun_at
 
 
 def _next_step(life: Sequence[LifeStep], item: OpenItem, cut_n: int) -> int:

@@ -489,15 +489,27 @@ def _repair_begun(engine: Store, stored: StoredAction, *, own: bool) -> RepairBe
         and str(stored.action_id) in line.detail.get(RUNS_ENDED, ())
     ]
     done_at_utc = stored.recorded_at if done else None
+    waits = stored.state is ActionState.WAITING
+    unknown = waits or (handed_over and not seen_ended)
     return RepairBegun(
         action_id=stored.action_id,
         plan_id=stored.plan_id,
         plan_hash=plan.plan_hash,
         contract="" if own else plan.contract,
         done_at_utc=min(seen_ended, default=None) if handed_over else done_at_utc,
-        waits=stored.state is ActionState.WAITING,
+        waits=waits,
         handed_over=handed_over,
+        over_at_utc=None if own or not unknown else _over_at(engine, plan.contract, stored),
     )
+
+
+def _over_at(engine: Store, contract_name: str, stored: StoredAction) -> datetime | None:
+    assert stored.break_id is not None
+    if outstanding_among(engine, contract_name, [stored.break_id]):
+        return None
+    books = engine.of(contract_name)
+    told = [rows for rows in books.items.values() if any(one.item.break_id == stored.break_id for one in rows)]
+    return max(books.verdicts[one.cut_n].recorded_at for rows in told for one in rows)
 
 
 def _life_of_break(engine: Store, contract_name: str, break_id: UUID) -> tuple[LifeStep, ...]:

@@ -123,6 +123,34 @@ def test_what_a_repair_may_have_paid_is_not_given_up_before_a_person_has_looked(
         refuse_while_repaired(UUID(int=1), [repair], seen_up_to_utc=NOON)
 
 
+@pytest.mark.parametrize("state", [{"waits": True}, {"handed_over": True}], ids=lambda one: str([*one]))
+@pytest.mark.parametrize(
+    ("over_at_utc", "why"),
+    [
+        (None, "compensation reopen CONTRACT_FILE"),
+        (NOON + HOUR, "may have repaired it by 2026-03-01 13:00:00 UTC, when its own break was over, and no cut has"),
+        (NOON, None),
+    ],
+)
+def test_what_another_contract_may_have_paid_counts_as_paid_once_its_own_break_is_over(
+    state: dict[str, Any], over_at_utc: datetime | None, why: str | None
+) -> None:
+    repair = RepairBegun(
+        action_id=UUID(int=8),
+        plan_id=UUID(int=7),
+        plan_hash="5a1d",
+        done_at_utc=None,
+        contract="audit",
+        over_at_utc=over_at_utc,
+        **state,
+    )
+    with pytest.raises(WriteOffRefused, match=why) if why else nullcontext():
+        refuse_while_repaired(UUID(int=1), [repair], seen_up_to_utc=NOON)
+    another = replace(repair, contract="", over_at_utc=None)
+    with pytest.raises(WriteOffRefused):
+        refuse_while_repaired(UUID(int=1), [repair, another], seen_up_to_utc=NOON)
+
+
 @pytest.mark.parametrize(
     ("seen_ended", "why"),
     [
