@@ -15,8 +15,9 @@ class RepairEffect(StrEnum):
 
     cleared: one event and one row stand, and both say what the plan says; or our marker has ended the transaction.
     not_cleared: nothing of the repair stands. changed: something else stands, such as a second copy, another amount, or
-    another marker. hidden: an open producer transaction hides what stands. handed_over: its DAG's run stands and has
-    not failed; whether that clears the break, the next run of the reconciliation says.
+    another marker. hidden: an open producer transaction hides what stands, or another Airflow may have its DAG's run.
+    handed_over: its DAG's run stands and has not failed; whether that clears the break, the next run of the
+    reconciliation says.
     """
 
     CLEARED = "cleared"

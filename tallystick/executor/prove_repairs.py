@@ -33,6 +33,7 @@ from tallystick.executor.effects.action_log import (
 from tallystick.executor.effects.post_to_ledger import writers_end
 from tallystick.executor.effects.source_rows import read_source_rows
 from tallystick.executor.effects.step import ExecutorStep
+from tallystick.executor.effects.trigger_dags import changed_connection
 from tallystick.executor.progress_proof import ProgressProof, prove_progress
 from tallystick.kafka_log.committed_records import SettledTopics, cleaned_partitions, read_committed, settle_topics
 from tallystick.ledger.postgres_connection import open_ledger
@@ -94,10 +95,10 @@ def _why_otherwise(kind: RepairKind, contract_then: Contract | None, contract_no
     if kind is RepairKind.REPUBLISH:
         return None
     if kind is RepairKind.TRIGGER:
-        was, asked = (rules.trigger.connection if rules and rules.trigger else None for rules in (then, now))
-        if was in (None, asked) or asked is None:
-            return None
-        return f"its plan began under compensation.trigger.connection {was}, and the contract has {asked}"
+        changed = changed_connection(contract_then, contract_now)
+        return changed and (
+            f"its plan began under compensation.trigger.connection {changed[0]}, and the contract has {changed[1]}"
+        )
     if contract_then is None or then is None or now is None:
         return "the contract has changed, and how its plan was to be done is not stored, readable or in it any more"
     if kind is not RepairKind.POST and then.reversal != now.reversal:

@@ -1,6 +1,6 @@
 """The check of the breaks that a plan repaired."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -23,7 +23,7 @@ from tallystick.contract.event import EventFields
 from tallystick.executor.effects.abort_transactions import check_aborts
 from tallystick.executor.effects.action_log import SETTLE_SECONDS, ItemCheck
 from tallystick.executor.effects.source_rows import read_source_rows
-from tallystick.executor.effects.trigger_dags import check_handed_over
+from tallystick.executor.effects.trigger_dags import asked_elsewhere, check_handed_over
 from tallystick.executor.prove_repairs import (
     contract_to_look_by,
     repaired_here,
@@ -35,18 +35,26 @@ from tallystick.model.verdict import Verdict, merge_verdicts
 from tallystick.store.plans.plan_life_store import RUNS_ENDED, VERIFIED
 from tallystick.store.plans.plan_store import append_audit
 
+_NOWHERE: Mapping[UUID, str] = {}
+
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyResult:
-    """MATCHED: each break of the plan is cleared. INCONCLUSIVE: a transaction hides it, or a DAG has it."""
+    """MATCHED: each break of the plan is cleared. INCONCLUSIVE: a transaction hides it, or a DAG has it or may have."""
 
     verdict: Verdict
     checks: tuple[ItemCheck, ...]
 
 
-def verify_plan(contract: Contract, plan: Plan, connections: Connections) -> VerifyResult:
-    """Look at each action's effect again, in the plan's order: is its break cleared? No action proves nothing."""
-    found = _check_items(contract, repaired_here(plan), connections) | check_handed_over(contract, plan, connections)
+def verify_plan(
+    contract: Contract, plan: Plan, connections: Connections, *, elsewhere: Mapping[UUID, str] = _NOWHERE
+) -> VerifyResult:
+    """Look at each action's effect again, in the plan's order: is its break cleared? No action proves nothing.
+
+    elsewhere: runs that another Airflow may have, and why.
+    """
+    handed_over = check_handed_over(contract, plan, connections, elsewhere)
+    found = _check_items(contract, repaired_here(plan), connections) | handed_over
     checks = (*check_aborts(plan, connections), *(found[item.action_id] for item in plan.items))
     return VerifyResult(verdict=merge_verdicts(check.verdict for check in checks), checks=checks)
 
@@ -71,7 +79,8 @@ def verify_and_keep(
     engine: Engine, contract: Contract, plan: Plan, connections: Connections, *, actor: str
 ) -> VerifyResult:
     """Verify by the rules that the plan was carried out by, and store the effect of each action in the audit trail."""
-    result = verify_plan(contract_to_look_by(engine, contract, plan), plan, connections)
+    looked_by = contract_to_look_by(engine, contract, plan)
+    result = verify_plan(looked_by, plan, connections, elsewhere=asked_elsewhere(engine, looked_by, plan))
     checked = {str(item.action_id): check for item, check in zip(plan.actions, result.checks, strict=True)}
     effects = {action_id: check.effect for action_id, check in checked.items()}
     ended = [action_id for action_id, check in checked.items() if check.run_ended]

@@ -420,6 +420,17 @@ def test_what_is_hidden_is_looked_for_again_and_what_did_not_work_fails(
         verify()
 
 
+@pytest.mark.parametrize(("reason", "told"), [("the other one may have it", ": the other one may have it"), ("", "")])
+def test_why_a_run_of_a_dag_cannot_be_seen_is_told(
+    effects: list[RepairEffect], monkeypatch: pytest.MonkeyPatch, reason: str, told: str
+) -> None:
+    check = ItemCheck(match_key="e-1", effect=RepairEffect.HIDDEN, places=(), reason=reason)
+    result = VerifyResult(verdict=Verdict.INCONCLUSIVE, checks=(check,))
+    monkeypatch.setattr(verify_plan, "verify_and_keep", lambda *_, **__: result)
+    with pytest.raises(NotToBeSeenYet, match=f": hidden{told}$"):
+        verify()
+
+
 NO = {"chosen_options": ["Reject"], "responded_by_user": {"id": "bob", "name": "bob"}}
 TIMED_OUT = {"error": "no response", "error_type": "timeout"}
 

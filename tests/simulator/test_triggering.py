@@ -4,7 +4,7 @@ Airflow in memory.
 One file, since every case is one start of a DAG against that Airflow.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -20,8 +20,10 @@ from tallystick.compensation.write_off import WriteOffRefused
 from tallystick.contract.contract import Contract
 from tallystick.executor import draw_plan, execute_plan, verify_plan
 from tallystick.executor.effects import trigger_dags
+from tallystick.executor.effects.action_log import ItemCheck
 from tallystick.executor.effects.airflow_api import AirflowApi, AirflowRefused, AirflowUnreachable
 from tallystick.model.open_item import ItemState, WriteOff
+from tallystick.model.verdict import Verdict
 from tallystick.store.plans.plan_store import ActionState
 from tests.simulator.schedule.play import Play, Schedule, steps_of
 from tests.simulator.standins import plan_functions, run_functions
@@ -116,9 +118,9 @@ class HandedBooks:
         )
         return [(str(one.fate), one.reason) for one in done.outcomes]
 
-    def look(self, plan: Plan) -> None:
+    def look(self, plan: Plan) -> Sequence[ItemCheck]:
         connections: Any = self.world
-        verify_plan.verify_and_keep(self.store, self.world.contract, plan, connections, actor="carol")
+        return verify_plan.verify_and_keep(self.store, self.world.contract, plan, connections, actor="carol").checks
 
     def state(self, plan: Plan) -> ActionState:
         return self.store.actions[plan.items[0].action_id].stored.state
@@ -271,6 +273,72 @@ def test_what_waits_is_done_once_its_run_is_found(handed: HandedBooks) -> None:
     handed.airflow.runs = hidden
     assert handed.start(plan) == [("already_done", "")]
     assert handed.state(plan) is ActionState.DONE
+
+
+def under_connection(handed: HandedBooks, name: str) -> None:
+    document = handed.world.contract.model_dump(mode="json", exclude_defaults=True)
+    document["compensation"]["trigger"]["connection"] = name
+    handed.world.contracts = (Contract.model_validate(document),)
+
+
+ELSEWHERE = (
+    "its run was asked for, or may have been, under compensation.trigger.connection airflow, and the contract has "
+    "another, whose Airflow has no such run; the other one may have it"
+)
+
+
+def test_of_a_run_that_the_airflow_of_before_may_have_the_one_of_now_says_nothing(
+    handed: HandedBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has none, and said that it was deleted or never began."""
+    plan = handed.plan()
+    handed.airflow.begin = partial(handed.airflow.start_and_say, answer=(504, {}))
+    with pytest.raises(AirflowUnreachable):
+        handed.start(plan)
+    before, another = handed.airflow, AirflowOfAnOwner()
+    under_connection(handed, "another")
+    monkeypatch.setattr(trigger_dags, "open_airflow", another.opened)
+    for _ in range(2):
+        ((fate, reason),) = handed.start(plan)
+        assert (fate, handed.state(plan)) == ("refused", ActionState.WAITING)
+        assert reason.startswith(f"{LOOK}{ELSEWHERE}. Look whether it was done")
+        assert [(str(one.effect), one.reason) for one in handed.look(plan)] == [("hidden", ELSEWHERE)]
+    under_connection(handed, "airflow")
+    monkeypatch.setattr(trigger_dags, "open_airflow", before.opened)
+    assert handed.start(plan) == [("already_done", "")]
+    assert (len(before.started), another.started) == (1, [])
+
+
+def test_a_connection_that_was_only_renamed_finds_its_runs(
+    handed: HandedBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = handed.plan()
+    handed.airflow.begin = partial(handed.airflow.start_and_say, answer=(504, {}))
+    with pytest.raises(AirflowUnreachable):
+        handed.start(plan)
+    under_connection(handed, "another")
+    assert handed.start(plan) == [("already_done", "")]
+    assert [str(one.effect) for one in handed.look(plan)] == ["handed_over"]
+
+
+def test_what_was_done_in_the_airflow_of_before_cannot_be_seen_and_what_was_never_asked_for_is_not_done(
+    handed: HandedBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, another = handed.plan(), AirflowOfAnOwner()
+    handed.airflow.is_paused = True
+    assert handed.start(plan)[0][0] == "refused"
+    before = handed.world.contracts
+    under_connection(handed, "another")
+    monkeypatch.setattr(trigger_dags, "open_airflow", another.opened)
+    assert [(str(one.effect), one.reason) for one in handed.look(plan)] == [("not_cleared", "")]
+    handed.world.contracts, handed.airflow.is_paused = before, False
+    monkeypatch.setattr(trigger_dags, "open_airflow", handed.airflow.opened)
+    assert handed.start(plan) == [("done", "")]
+    under_connection(handed, "another")
+    monkeypatch.setattr(trigger_dags, "open_airflow", another.opened)
+    (seen,) = handed.look(plan)
+    assert (str(seen.effect), seen.reason, seen.verdict) == ("hidden", ELSEWHERE, Verdict.INCONCLUSIVE)
+    assert handed.start(plan) == [("already_done", "")]
 
 
 def test_a_run_of_that_id_with_another_conf_waits_for_a_person(handed: HandedBooks) -> None:

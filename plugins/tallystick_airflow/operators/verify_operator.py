@@ -9,7 +9,7 @@ from tallystick_airflow.operators.contract_operator import ContractOperator, ope
 
 
 class NotToBeSeenYet(AirflowException):
-    """An open transaction hides what was published; a retry looks again."""
+    """An open transaction hides what was published, or another Airflow may have a DAG's run; a retry looks again."""
 
 
 class VerifyOperator(ContractOperator):
@@ -34,7 +34,7 @@ class VerifyOperator(ContractOperator):
             result = verify_and_keep(engine, contract, plan, connections, actor=approver)
         handed = sum(check.effect is RepairEffect.HANDED_OVER for check in result.checks)
         wrong = [
-            f"{mask.key(check.match_key)}: {check.effect}"
+            f"{mask.key(check.match_key)}: {check.effect}" + (f": {check.reason}" if check.reason else "")
             for check in result.checks
             if check.verdict is not Verdict.MATCHED and check.effect is not RepairEffect.HANDED_OVER
         ]

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from tallystick.compensation.plan import Plan
-    from tallystick.compensation.repair_effect import RepairEffect
     from tallystick.compensation.signed_approval import Reopening, SignedApproval
+    from tallystick.executor.effects.action_log import ItemCheck
     from tallystick.executor.execute_plan import Execution
     from tallystick.report.masking import Mask
 
@@ -176,10 +176,10 @@ def execute_kept_plan(
             on_progress=on_progress,
         )
         result = verify_and_keep(engine, contract, plan, connections, actor=approver)
-        effects = [check.effect for check in result.checks]
-        on_progress("verified", {"verdict": result.verdict, "effects": effects})
+        effects, reasons = [check.effect for check in result.checks], [check.reason for check in result.checks]
+        on_progress("verified", {"verdict": result.verdict, "effects": effects, "reasons": reasons})
     if not as_json:
-        _print_outcomes(execution, effects, mask=Mask(contract))
+        _print_outcomes(execution, result.checks, mask=Mask(contract))
         typer.echo(str(result.verdict))
     raise typer.Exit(exit_code_of(result.verdict))
 
@@ -188,13 +188,14 @@ def _print_step(step: str, figures: Mapping[str, Any]) -> None:
     print(json.dumps({"step": step, **figures}), flush=True)
 
 
-def _print_outcomes(execution: "Execution", effects: Iterable["RepairEffect"], *, mask: "Mask") -> None:
-    """Print one line per action, in the plan's order."""
+def _print_outcomes(execution: "Execution", checks: Iterable["ItemCheck"], *, mask: "Mask") -> None:
+    """Print one line per action, in the plan's order, with why it was refused, or else why it cannot be seen."""
     from tallystick.text.plain import escape_untrusted, story_text
 
-    for outcome, effect in zip(execution.outcomes, effects, strict=True):
-        words = f"{outcome.fate}, {effect}".replace("_", " ")
-        typer.echo(f"{escape_untrusted(mask.key(outcome.match_key))}: {words}. {story_text(outcome.reason)}".rstrip())
+    for outcome, check in zip(execution.outcomes, checks, strict=True):
+        words = f"{outcome.fate}, {check.effect}".replace("_", " ")
+        why = story_text(outcome.reason or check.reason)
+        typer.echo(f"{escape_untrusted(mask.key(outcome.match_key))}: {words}. {why}".rstrip())
 
 
 def _kept_plan(engine: "Engine", contract: Contract, plan_hash: str) -> "Plan":

@@ -82,12 +82,16 @@ class ItemOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class ItemCheck:
-    """The place of one event of the plan after the fact. run_ended: of what a DAG repairs, that its run is over."""
+    """The place of one event of the plan after the fact. run_ended: of what a DAG repairs, that its run is over.
+
+    reason: why that DAG's run cannot be seen.
+    """
 
     match_key: str
     effect: RepairEffect
     places: tuple[Mapping[str, Any], ...]
     run_ended: bool = False
+    reason: str = ""
 
     @property
     def verdict(self) -> Verdict:

@@ -1,12 +1,15 @@
 """The breaks of a plan that DAGs repair: triggers the runs, rehearses that, and looks at them, by airflow_api.py.
 
 A run with the action's id is its own progress, unless a person who knew of it has reopened the action since. Once a run
-was asked for, an action of which nobody can say whether its DAG ran waits for a person.
+was asked for, an action of which nobody can say whether its DAG ran waits for a person. That another Airflow than the
+one that was asked has no such run says nothing.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
+
+from sqlalchemy import Engine
 
 from tallystick.compensation.effect_words import is_about_rows
 from tallystick.compensation.plan import Plan, PlanItem, PlanRefused, RepairKind
@@ -28,7 +31,8 @@ from tallystick.executor.effects.publish_events import ExecutorFenced
 from tallystick.executor.effects.step import ExecutorStep
 from tallystick.ledger.postgres_connection import read_database_identity
 from tallystick.store.plans.claim_store import STARTING, note_starting
-from tallystick.store.plans.plan_store import ActionState, StoredAction
+from tallystick.store.plans.plan_store import ActionState, StoredAction, open_actions
+from tallystick.store.runs.contract_store import contract_of_fingerprint
 
 
 def trigger_dags(work: ExecutionContext) -> tuple[ItemOutcome, ...]:
@@ -40,8 +44,14 @@ def trigger_dags(work: ExecutionContext) -> tuple[ItemOutcome, ...]:
     actions = work.claim(items, ledger=_ledger_of(work, items))
     work.audit("executing", dags=sorted({item.triggers for item in items}))
     work.on_progress(ExecutorStep.EXECUTING, {"dags": len({item.triggers for item in items})})
+    elsewhere = asked_elsewhere(work.engine, work.contract, work.plan)
+
+    def start(item: PlanItem) -> ItemOutcome:
+        action = actions.get(item.action_id)
+        return _out_of_sight(airflow, item, action, elsewhere) or _start(work, airflow, item, action)
+
     with open_airflow(account) as airflow:
-        return run_actions(work, items, lambda item: _start(work, airflow, item, actions.get(item.action_id)))
+        return run_actions(work, items, start)
 
 
 def rehearse_triggers(work: ExecutionContext) -> dict[UUID, ItemOutcome]:
@@ -59,13 +69,43 @@ def rehearse_triggers(work: ExecutionContext) -> dict[UUID, ItemOutcome]:
     }
 
 
-def check_handed_over(contract: Contract, plan: Plan, connections: Connections) -> dict[UUID, ItemCheck]:
-    """Check that each DAG's run exists and has not failed. That does not prove that it repaired anything."""
+def check_handed_over(
+    contract: Contract, plan: Plan, connections: Connections, elsewhere: Mapping[UUID, str]
+) -> dict[UUID, ItemCheck]:
+    """Check that each DAG's run exists and has not failed. That does not prove that it repaired anything. elsewhere: as
+    `asked_elsewhere` gives it.
+    """
     items = _handed_over(plan)
     if not items:
         return {}
     with open_airflow(_airflow_of(contract, connections)) as airflow:
-        return {item.action_id: _check(airflow, plan, item) for item in items}
+        return {item.action_id: _check(airflow, plan, item, elsewhere.get(item.action_id, "")) for item in items}
+
+
+def asked_elsewhere(engine: Engine, contract: Contract, plan: Plan) -> dict[UUID, str]:
+    """Return the plan's actions whose runs may have been asked for under another connection than the contract's, and
+    what that says where its Airflow has none.
+    """
+    if contract.fingerprint == plan.contract_fingerprint or not _handed_over(plan):
+        return {}
+    changed = changed_connection(contract_of_fingerprint(engine, contract.name, plan.contract_fingerprint), contract)
+    if changed is None:
+        return {}
+    was, now = changed
+    reason = (
+        f"its run was asked for, or may have been, under compensation.trigger.connection {was}, and the contract has "
+        f"{now}, whose Airflow has no such run; the other one may have it"
+    )
+    held = {one.action_id: one for one in open_actions(engine, contract.name).values() if one.plan_id == plan.plan_id}
+    asked = (item.action_id for item in _handed_over(plan) if _may_have_run(held.get(item.action_id)))
+    return dict.fromkeys(asked, reason)
+
+
+def changed_connection(then: Contract | None, now: Contract) -> tuple[str, str] | None:
+    """Return the connections of compensation.trigger of then and now; None: it is the same, or one of them has none."""
+    both = (one.compensation.trigger if one and one.compensation else None for one in (then, now))
+    was, has = (trigger.connection if trigger else None for trigger in both)
+    return None if was is None or has is None or was == has else (was, has)
 
 
 def _handed_over(plan: Plan) -> Sequence[PlanItem]:
@@ -108,6 +148,21 @@ def _start(work: ExecutionContext, airflow: AirflowApi, item: PlanItem, action: 
     return ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=fate, place=_run_place(item))
 
 
+def _out_of_sight(
+    airflow: AirflowApi, item: PlanItem, action: StoredAction | None, elsewhere: Mapping[UUID, str]
+) -> ItemOutcome | None:
+    """Report a run that this Airflow has not, and that another one may have; None: it is none of these."""
+    is_done = action is not None and action.state is ActionState.DONE
+    reason = elsewhere.get(item.action_id)
+    if is_done or reason is None or airflow.find_run(item.triggers, str(item.action_id)):
+        return None
+    return waits(item, reason, seen={STARTING: True} if _was_asked_for_since(action) else None)
+
+
+def _may_have_run(action: StoredAction | None) -> bool:
+    return action is not None and (action.state is ActionState.DONE or _was_asked_for(action))
+
+
 def _was_asked_for(action: StoredAction | None) -> bool:
     """Return whether a start before this one may have asked for its run. One that waits does not end by a look."""
     return action is not None and (action.state is ActionState.WAITING or _was_asked_for_since(action))
@@ -139,12 +194,14 @@ def _run_place(item: PlanItem) -> dict[str, str]:
     return {"dag_id": item.triggers, "dag_run_id": str(item.action_id)}
 
 
-def _check(airflow: AirflowApi, plan: Plan, item: PlanItem) -> ItemCheck:
+def _check(airflow: AirflowApi, plan: Plan, item: PlanItem, elsewhere: str) -> ItemCheck:
     run, conf = airflow.find_run(item.triggers, str(item.action_id)), conf_of(plan, item)
+    hidden = elsewhere if run is None else ""
     return ItemCheck(
         match_key=item.match_key,
-        effect=_effect(run, conf),
+        effect=RepairEffect.HIDDEN if hidden else _effect(run, conf),
         places=(_run_place(item),),
+        reason=hidden,
         run_ended=run is not None and run.conf == conf and run.has_ended,
     )
 

@@ -1,4 +1,4 @@
-"""`tallystick compensation reopen` asks nobody to sign what would be refused once it is signed."""
+"""`tallystick compensation reopen` asks nobody to sign what would be refused once it is signed; `execute` says why."""
 
 import json
 from pathlib import Path
@@ -9,6 +9,11 @@ from uuid import UUID
 import pytest
 import yaml
 
+from tallystick.cli.commands.compensation import _print_outcomes
+from tallystick.compensation.repair_effect import RepairEffect
+from tallystick.executor.effects.action_log import ActionResult, ItemCheck, ItemOutcome
+from tallystick.executor.execute_plan import Execution
+from tallystick.report.masking import Mask
 from tallystick.store import clock, engine
 from tallystick.store.plans import plan_store
 from tallystick.store.plans.plan_store import ActionState, StoredAction
@@ -54,3 +59,21 @@ def test_a_sheet_of_what_is_done_or_waits_is_printed(
 ) -> None:
     result = reopen(monkeypatch, tmp_path, state, UUID(int=1))
     assert (result.exit_code, json.loads(result.stdout)["state"]) == (0, state)
+
+
+@pytest.mark.parametrize(
+    ("refused", "unseen", "told"),
+    [
+        ("", "the other one may have it", "already done, hidden. the other one may have it"),
+        ("a person has to look", "the other one may have it", "already done, hidden. a person has to look"),
+        ("", "", "already done, hidden."),
+    ],
+)
+def test_why_the_effect_of_what_was_not_refused_cannot_be_seen_is_printed(
+    capsys: pytest.CaptureFixture[str], refused: str, unseen: str, told: str
+) -> None:
+    outcome = ItemOutcome(action_id=ACTION, match_key="e-1", fate=ActionResult.ALREADY_DONE, reason=refused)
+    execution = Execution(plan_id=UUID(int=5), plan_hash="5a1d", dry_run=False, outcomes=(outcome,))
+    check = ItemCheck(match_key="e-1", effect=RepairEffect.HIDDEN, places=(), reason=unseen)
+    _print_outcomes(execution, [check], mask=Mask(contract()))
+    assert capsys.readouterr().out.rstrip().endswith(f": {told}")
