@@ -246,6 +246,41 @@ def test_a_run_of_before_a_reopening_is_not_what_was_reopened(handed: HandedBook
     assert len(handed.airflow.started) == 2
 
 
+def test_a_run_that_this_start_has_asked_for_is_not_one_of_before_a_reopening(handed: HandedBooks) -> None:
+    """A proxy sent the request once more, since the first answer was lost to it. The run was said to have to go."""
+    plan = handed.plan()
+    handed.start(plan)
+    handed.airflow.runs.clear()
+    handed.reopen(plan)
+
+    def twice(body: Any) -> Answer:
+        handed.airflow.start(body)
+        return handed.airflow.start(body)
+
+    handed.airflow.begin = twice
+    assert handed.start(plan) == [("already_done", "")]
+    assert (len(handed.airflow.started), handed.state(plan)) == (2, ActionState.DONE)
+
+
+def test_a_run_that_this_start_has_asked_for_and_nobody_found_is_found_later_as_ever(handed: HandedBooks) -> None:
+    plan = handed.plan()
+    handed.start(plan)
+    handed.airflow.runs.clear()
+    handed.reopen(plan)
+    hidden: dict[str, dict[str, Any]] = {}
+
+    def out_of_sight(body: Any) -> Answer:
+        handed.airflow.start(body)
+        hidden.update(handed.airflow.runs)
+        handed.airflow.runs.clear()
+        return 409, {}
+
+    handed.airflow.begin = out_of_sight
+    assert NONE_LEFT in handed.start(plan)[0][1]
+    handed.airflow.runs = hidden
+    assert handed.start(plan) == [("already_done", "")]
+
+
 def test_a_run_that_was_asked_for_since_a_reopening_is_found_as_ever(handed: HandedBooks) -> None:
     plan = handed.plan()
     handed.start(plan)

@@ -130,14 +130,21 @@ def _start(work: ExecutionContext, airflow: AirflowApi, item: PlanItem, action: 
     if action is not None and action.state is ActionState.DONE:
         fate = ActionResult.ALREADY_DONE
     else:
+        asked: list[bool] = []
+
+        def may_start() -> str | None:
+            reason = _why_not_started(work, item)
+            asked.append(reason is None)
+            return reason
+
         started = airflow.start_once(
             item.triggers,
             str(item.action_id),
             conf_of(work.plan, item),
             asked_before=_was_asked_for(action),
-            may_start=lambda: _why_not_started(work, item),
+            may_start=may_start,
         )
-        since = _was_asked_for_since(action)
+        since = _was_asked_for_since(action) or any(asked)
         before = action is not None and action.reopened and not since
         if doubt := started.doubt or (_of_before(item) if started.already and before else ""):
             return waits(item, doubt, seen={STARTING: True} if since else None)
