@@ -30,6 +30,7 @@ from tallystick_airflow.dags.settings import COMPENSATE_TASKS, RECONCILE_TASKS, 
 
 CONTRACTS = Path(__file__).parents[2] / "dags" / "contracts"
 PAYOUTS = CONTRACTS / "billing_payouts.yaml"
+SHOWN = "Contract files that are refused, and DAGs that could not be built:"
 ALL = ["compensate_billing_payouts", "reconcile_billing_payments", "reconcile_billing_payouts"]
 TWO_LINES = """from tallystick_airflow import reconcile_dags
 globals().update(reconcile_dags("their_contracts"))
@@ -82,6 +83,7 @@ def test_a_refused_contract_is_a_red_dag_beside_the_others(folder: Path) -> None
     bag = parse(folder)
     assert (bag.import_errors, sorted(bag.dag_ids)) == ({}, sorted([*ALL, "refused_contracts"]))
     refused = bag.dags["refused_contracts"]
+    assert refused.description == f"{SHOWN} 1"
     assert "billing_refunds.yaml" in str(refused.doc_md)
     show: Any = refused.get_task("show")
     with pytest.raises(AirflowFailException, match=r"billing_refunds\.yaml: direction"):
@@ -325,6 +327,18 @@ def test_a_group_has_no_settings_of_a_dag(name: str) -> None:
 
 def test_the_repairs_of_a_group_are_dags_of_their_own() -> None:
     assert sorted(compensation_dags(CONTRACTS, dag_id_prefix="t_")) == ["t_compensate_billing_payouts"]
+
+
+def test_of_a_repair_that_cannot_be_built_nobody_says_that_its_contract_is_not_reconciled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(file: ContractFile, settings: DagSettings) -> Any:
+        raise OverflowError("date value out of range")
+
+    monkeypatch.setattr(factory, "compensate_dag", fails)
+    (red,) = compensation_dags(CONTRACTS).values()
+    assert (red.dag_id, red.description) == ("refused_contracts", f"{SHOWN} 1")
+    assert own_dag(lambda: reconcile_task_group(PAYOUTS)).task_ids
 
 
 def test_a_repair_that_cannot_be_built_or_read_is_shown_and_takes_no_other_down(
