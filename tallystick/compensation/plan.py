@@ -90,21 +90,44 @@ class DailyUsage:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OffsetsUnread:
+    """The newest judged cut that left offsets unread: they had gone before it could read them, or it was closed with
+    them; -1: none did.
+    """
+
+    at: int = -1
+    """On any topic."""
+    at_topic: Mapping[str, int] = field(default_factory=dict)
+    """On one, by its name."""
+
+    def of_topic(self, topic: str) -> int:
+        """Return that cut for one topic; for one that nobody asked about, the newest of any."""
+        return self.at_topic.get(topic, self.at)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Candidate:
     """An outstanding break with every ledger row of its key.
 
     differs_by: a break of the key, whatever became of it, by which its copies differ, or of other money; None: there is
     none. alike: a break of the same business transaction whose copy has no partner, written off or not.
+    came_after: a cut that was sampled before any of its copies came; None: the one before the cut that first saw them.
     """
 
     outstanding: OutstandingBreak
     rows: tuple[CurrentRow, ...]
     differs_by: BreakClass | None = None
     alike: BreakClass | None = None
+    came_after: int | None = None
 
     @property
     def item_break(self) -> Break:
         return self.outstanding.item_break
+
+    def may_have_partner_in(self, cut_n: int) -> bool:
+        """Return whether what came behind its copies may have stood in what that cut left unread."""
+        before = self.outstanding.first_seen_cut - 1 if self.came_after is None else self.came_after
+        return cut_n >= max(before, 0)
 
 
 class RepairKind(StrEnum):

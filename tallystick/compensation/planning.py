@@ -10,6 +10,7 @@ from tallystick.compensation.plan import (
     CurrentRow,
     DailyUsage,
     ExcludedBreak,
+    OffsetsUnread,
     Plan,
     PlanContext,
     PlanItem,
@@ -51,7 +52,7 @@ def make_plan(
     *,
     newest_doubts: Sequence[DoubtFound] = (),
     around: PlanContext = PlanContext(),
-    offsets_lost_at: int = -1,
+    offsets_unread: OffsetsUnread = OffsetsUnread(),
     rows_unread_at: int = -1,
     taken: Collection[UUID] = (),
     spent: DailyUsage = DailyUsage(),
@@ -60,9 +61,8 @@ def make_plan(
     """Take the candidates oldest first while the caps allow; what does not fit is named, and a smaller one may fit.
 
     newest_doubts: those of the newest run, where that is a later one. around: what hangs there goes before the breaks.
-    offsets_lost_at: the newest cut whose topics had lost offsets before they were read; -1: none had. rows_unread_at:
-    the newest cut that left rows of the ledger unread; -1: none did. taken: action ids that a plan has acted on or is
-    acting on. spent: what the day's caps have been used for. Raises CompensationOff.
+    rows_unread_at: the newest cut that left rows of the ledger unread; -1: none did. taken: action ids that a plan has
+    acted on or is acting on. spent: what the day's caps have been used for. Raises CompensationOff.
     """
     rules = rules_of(contract)
     items: list[PlanItem] = []
@@ -91,9 +91,9 @@ def make_plan(
             or _not_ours(contract, rules, found)
             or ("another plan has it" if action_id in taken else None)
             or _may_stand_under_another_key(candidate)
-            or _may_have_come(candidate, offsets_lost_at)
+            or _may_have_come(candidate, offsets_unread.at)
             or _row_may_have_come(candidate, rows_unread_at)
-            or _correction_may_have_come(rules, candidate, offsets_lost_at)
+            or _correction_may_have_come(contract, rules, candidate, offsets_unread)
             or _may_be_the_correction(contract, rules, candidate)
             or _row_fault(rules, candidate, place)
             or room.refusal(found.match_key, source.moved_minor)
@@ -147,25 +147,31 @@ def _may_stand_under_another_key(candidate: Candidate) -> str | None:
     )
 
 
-def _may_have_come(candidate: Candidate, offsets_lost_at: int) -> str | None:
-    """Return whether a missing event may have come since, among the data that no run has read."""
-    if candidate.item_break.break_class not in REPUBLISHABLE or offsets_lost_at <= candidate.outstanding.cut_n:
+def _may_have_come(candidate: Candidate, unread_at: int) -> str | None:
+    """Return whether a missing event may have come since, among the data that no run has read: on its own topic, or
+    misrouted on another.
+    """
+    if candidate.item_break.break_class not in REPUBLISHABLE or unread_at <= candidate.outstanding.cut_n:
         return None
-    return why_event_may_have_come(offsets_lost_at)
+    return why_event_may_have_come(unread_at)
 
 
-def why_event_may_have_come(offsets_lost_at: int) -> str:
+def why_event_may_have_come(unread_at: int) -> str:
     """Return the reason not to publish an event in that case."""
-    return f"its event may have come since: offsets were lost before cut {offsets_lost_at} could read them"
+    return f"its event may have come since: {_left_unread(unread_at)}"
+
+
+def _left_unread(cut_n: int) -> str:
+    return f"offsets were lost before cut {cut_n} could read them, or closed unread with it"
 
 
 def _row_may_have_come(candidate: Candidate, rows_unread_at: int) -> str | None:
     """Return whether a missing row may have been where no run has read it, and been archived since.
 
-    The cut before the one that read the event counts too: it may have ended between the event and its row.
+    The cut before the one that read the event counts too: it may have ended between the event and its row. While the
+    event's partition is held, so do all since the last one that had read that as far as it was written.
     """
-    first_seen = candidate.outstanding.first_seen_cut
-    if candidate.item_break.break_class not in POSTABLE or rows_unread_at < first_seen - 1:
+    if candidate.item_break.break_class not in POSTABLE or not candidate.may_have_partner_in(rows_unread_at):
         return None
     return why_row_may_have_come(rows_unread_at)
 
@@ -178,22 +184,26 @@ def why_row_may_have_come(rows_unread_at: int) -> str:
     )
 
 
-def _correction_may_have_come(rules: CompensationRules, candidate: Candidate, offsets_lost_at: int) -> str | None:
-    """Return whether another event of its key may have come among the data that no run has read.
+def _correction_may_have_come(
+    contract: Contract, rules: CompensationRules, candidate: Candidate, offsets_unread: OffsetsUnread
+) -> str | None:
+    """Return whether another event of its key may have come among the data that no run has read of its topic.
 
-    The cut before the one that read its own event counts too: on another partition it may have ended behind that.
+    The cut before the one that read its own event counts too: on another partition it may have ended behind that. While
+    its own is held, so do all since the last one that had read that as far as it was written.
     """
-    break_class, first_seen = candidate.item_break.break_class, candidate.outstanding.first_seen_cut
-    if rules.dag_of(break_class) or break_class not in REVERSIBLE + POSTABLE or offsets_lost_at < first_seen - 1:
+    found = candidate.item_break
+    if rules.dag_of(found.break_class) or found.break_class not in REVERSIBLE + POSTABLE:
         return None
-    return why_correction_may_have_come(offsets_lost_at)
+    unread_at = offsets_unread.of_topic(contract.legs[found.leg])
+    return why_correction_may_have_come(unread_at) if candidate.may_have_partner_in(unread_at) else None
 
 
-def why_correction_may_have_come(offsets_lost_at: int) -> str:
+def why_correction_may_have_come(unread_at: int) -> str:
     """Return the reason neither to post an event nor to take a copy back in that case."""
     return (
-        "an event that amends, cancels or takes it back may have come: offsets were lost before cut "
-        f"{offsets_lost_at} could read them; look at the payment, then repair it by hand, or write the break off"
+        f"an event that amends, cancels or takes it back may have come: {_left_unread(unread_at)}; look at the "
+        "payment, then repair it by hand, or write the break off"
     )
 
 

@@ -1,6 +1,6 @@
 """The sources of a plan: the outstanding breaks in the store, and the ledger rows of their keys as they are now."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from uuid import UUID
 
 from sqlalchemy import Engine
@@ -9,16 +9,20 @@ from tallystick.compensation.abort_plan import AbortItem, abort_items, why_not_a
 from tallystick.compensation.plan import Candidate, CurrentRow, DailyUsage, Plan, PlanContext, PlanItem, PlanRefused
 from tallystick.compensation.planning import make_plan
 from tallystick.connections.connections import Connections
+from tallystick.contract.compensation import POSTABLE, REVERSIBLE
 from tallystick.contract.contract import Contract
 from tallystick.executor.effects.source_rows import read_source_rows
 from tallystick.kafka_cluster.state import CLUSTER_STATE, ClusterState
 from tallystick.ledger.postgres_connection import open_ledger
-from tallystick.model.stored_run import StoredRun
+from tallystick.matching.scan_result import topic_place
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.stored_run import OutstandingBreak, StoredRun
 from tallystick.store.breaks.break_store import keys_whose_copies_differ, transactions_with_lonely_copies
 from tallystick.store.plans.claim_store import NOT_OUTSTANDING
 from tallystick.store.plans.plan_store import ActionState, StoredAction, open_actions, spent_today
 from tallystick.store.runs.contract_store import require_same_books
-from tallystick.store.runs.loss_store import last_cut_with_offsets_lost, last_cut_with_rows_unread
+from tallystick.store.runs.cut_store import last_cuts_read_whole
+from tallystick.store.runs.loss_store import last_cut_with_rows_unread, last_cuts_with_offsets_unread
 from tallystick.store.runs.outstanding_store import outstanding_breaks
 from tallystick.store.runs.run_history_store import cluster_state_document
 from tallystick.store.runs.run_store import list_runs, read_run
@@ -100,16 +104,21 @@ def _draw(
     differing = keys_whose_copies_differ(engine, contract.name, keys) if keys else {}
     transactions = {found.item_break.transaction_key for found in standing} - {""}
     alike = transactions_with_lonely_copies(engine, contract.name, transactions) if keys else {}
+    (newest,) = list_runs(engine, contract.name, limit=1)
+    offsets_unread = last_cuts_with_offsets_unread(engine, contract.name, contract.topics)
+    rows_unread_at = last_cut_with_rows_unread(engine, contract.name)
+    any_unread = max(offsets_unread.at, rows_unread_at) >= 0
+    came_after = _came_after(engine, contract.name, standing) if any_unread else {}
     candidates = [
         Candidate(
             outstanding=found,
             rows=rows.get(found.item_break.match_key, ()),
             differs_by=differing.get(found.item_break.match_key),
             alike=alike.get(found.item_break.transaction_key),
+            came_after=came_after.get(found.item_break.break_id),
         )
         for found in standing
     ]
-    (newest,) = list_runs(engine, contract.name, limit=1)
     return make_plan(
         contract,
         run,
@@ -119,12 +128,31 @@ def _draw(
             planned=_read_cluster_state(engine, contract, cut_n),
             newest=_read_cluster_state(engine, contract, newest.cut_n),
         ),
-        offsets_lost_at=last_cut_with_offsets_lost(engine, contract.name),
-        rows_unread_at=last_cut_with_rows_unread(engine, contract.name),
+        offsets_unread=offsets_unread,
+        rows_unread_at=rows_unread_at,
         taken=taken,
         spent=spent,
         dry_run=dry_run,
     )
+
+
+def _came_after(engine: Engine, contract_name: str, standing: Sequence[OutstandingBreak]) -> dict[UUID, int]:
+    """Return, for each break of an event or a copy that stands on a topic, the newest cut of which is certain that it
+    was sampled before any of its copies came: it had read their partitions as far as they were written by then.
+    """
+    on_topics = [found for found in standing if found.item_break.break_class in POSTABLE + REVERSIBLE]
+    asked = {place for found in on_topics for place in _first_sights(found)}
+    whole = last_cuts_read_whole(engine, contract_name, asked) if asked else {}
+    return {
+        found.item_break.break_id: min((whole[place] for place in _first_sights(found)), default=-1)
+        for found in on_topics
+    }
+
+
+def _first_sights(found: OutstandingBreak) -> Iterator[tuple[TopicPartition, int]]:
+    for item_id, cut_n in found.seen_by:
+        if item_id.startswith("topic:"):
+            yield topic_place(item_id)[0], cut_n
 
 
 def _rows_now(contract: Contract, connections: Connections, keys: Collection[str]) -> dict[str, tuple[CurrentRow, ...]]:

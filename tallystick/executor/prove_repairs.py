@@ -7,7 +7,7 @@ from uuid import UUID
 
 from sqlalchemy import Engine
 
-from tallystick.compensation.plan import INTO_LEDGER, CurrentRow, Plan, PlanItem, RepairKind
+from tallystick.compensation.plan import INTO_LEDGER, CurrentRow, OffsetsUnread, Plan, PlanItem, RepairKind
 from tallystick.compensation.planning import why_correction_may_have_come, why_event_may_have_come
 from tallystick.compensation.repair_effect import why_not_taken_back
 from tallystick.compensation.republished_event import (
@@ -45,7 +45,7 @@ from tallystick.store.plans.plan_store import (
     StoredAction,
 )
 from tallystick.store.runs.contract_store import contract_begun_under, contract_of_fingerprint
-from tallystick.store.runs.loss_store import last_cut_with_offsets_lost
+from tallystick.store.runs.loss_store import last_cuts_with_offsets_unread
 
 
 def contract_to_look_by(engine: Engine, contract: Contract, plan: Plan) -> Contract:
@@ -128,7 +128,7 @@ class Proof:
     names: EventFields
     settled: SettledTopics
     judged: Mapping[TopicPartition, JudgedPart]
-    offsets_lost_at: int
+    offsets_unread: OffsetsUnread
     cleaned: frozenset[TopicPartition]
     """Partitions of which a cleaner has taken something that no run has read."""
     taken_back: Mapping[UUID, frozenset[str]]
@@ -168,7 +168,7 @@ def prove_actions(
     judged = judged_parts(work.engine, contract.name, planned_at=work.plan.cut_n)
     cleaned = cleaned_partitions(kafka, unread_ranges(partitions, judged))
     # behind that: a cut that counts as judged may have lost what it was to read
-    offsets_lost_at = last_cut_with_offsets_lost(work.engine, contract.name)
+    offsets_unread = last_cuts_with_offsets_unread(work.engine, contract.name, contract.topics)
     work.on_progress(ExecutorStep.PROVED, {})
     return Proof(
         actions=actions,
@@ -179,7 +179,7 @@ def prove_actions(
         names=contract.event,
         settled=settled,
         judged=judged,
-        offsets_lost_at=offsets_lost_at,
+        offsets_unread=offsets_unread,
         cleaned=cleaned,
         taken_back=work.taken_back,
         negated=rules is not None and rules.reversal == "negated",
@@ -237,9 +237,10 @@ def why_unproven(work: ExecutionContext, item: PlanItem, proof: Proof) -> ItemOu
     reason = work.stopped.get(item.action_id)
     if reason is None and item.kind is not RepairKind.COUNTERPOST:
         reason = why_not_read_whole(proof.settled.of(item.topic), proof.judged)
-        if reason is None and proof.offsets_lost_at > work.plan.cut_n:
-            missing = item.kind is RepairKind.REPUBLISH
-            reason = (why_event_may_have_come if missing else why_correction_may_have_come)(proof.offsets_lost_at)
+        missing, unread = item.kind is RepairKind.REPUBLISH, proof.offsets_unread
+        unread_at = unread.at if missing else unread.of_topic(item.topic)
+        if reason is None and unread_at > work.plan.cut_n:
+            reason = (why_event_may_have_come if missing else why_correction_may_have_come)(unread_at)
     return refused(item, reason) if reason else None
 
 

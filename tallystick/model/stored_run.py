@@ -108,5 +108,10 @@ class OutstandingBreak:
     item_break: Break
     cut_n: int
     first_seen_utc: datetime
-    first_seen_cut: int
-    """That first saw the copy which it is about; with several, the first of them."""
+    seen_by: tuple[tuple[str, int], ...]
+    """The item ids of the copies that it is about, each with the cut that first saw it."""
+
+    @property
+    def first_seen_cut(self) -> int:
+        """Return the cut that first saw one of its copies."""
+        return min(cut_n for _, cut_n in self.seen_by)

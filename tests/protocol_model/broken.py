@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest.mock import patch
 
+from tallystick.compensation.plan import OffsetsUnread
 from tallystick.executor import progress_proof, prove_repairs, publish_repairs
 from tallystick.executor.effects import action_log, publish_events
 from tallystick.executor.progress_proof import ProgressProof
@@ -106,7 +107,7 @@ def retained_log_is_all() -> Patches:
 
 def lost_offsets_count_as_read() -> Patches:
     """A cut that lost what it was to read has judged it all the same. This was so until the model found it."""
-    yield prove_repairs, "last_cut_with_offsets_lost", lambda *_: -1
+    yield prove_repairs, "last_cuts_with_offsets_unread", lambda *_: OffsetsUnread()
 
 
 def progress_made_anew_is_believed() -> Patches:

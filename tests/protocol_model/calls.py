@@ -46,7 +46,7 @@ def is_inert(world: World, number: int, call: Call) -> bool:
     if name == "read_switch":
         return not left.switches
     no_run = store.open_cut < 0 and not left.runs
-    if name in ("list_runs", "last_cut_with_offsets_lost", "judged_parts"):
+    if name in ("list_runs", "last_cuts_with_offsets_unread", "judged_parts"):
         return no_run
     return name in ("outstanding_breaks", "outstanding_among") and no_run and not left.write_offs
 
@@ -268,7 +268,7 @@ _CALLS: dict[str, Any] = {
     "outstanding_breaks": _outstanding,
     "outstanding_among": _outstanding,
     "list_runs": _list_runs,
-    "last_cut_with_offsets_lost": _lost_at,
+    "last_cuts_with_offsets_unread": _lost_at,
     "read_switch": _read_switch,
     "judged_parts": _judged_parts,
     "published_behind": _published_behind,

@@ -137,14 +137,14 @@ _OUTSIDE: Mapping[Any, Sequence[str]] = {
     ),
     draw_plan: (
         *("require_same_books", "open_actions", "spent_today", "read_run", "list_runs", "outstanding_breaks"),
-        *("cluster_state_document", "last_cut_with_offsets_lost", "last_cut_with_rows_unread"),
-        *("open_ledger", "read_source_rows", "keys_whose_copies_differ"),
+        *("cluster_state_document", "last_cuts_with_offsets_unread", "last_cut_with_rows_unread"),
+        *("open_ledger", "read_source_rows", "keys_whose_copies_differ", "last_cuts_read_whole"),
         "transactions_with_lonely_copies",
     ),
     publish_repairs: ("ensure_progress_topic", "read_executor_key", "uuid"),
     prove_repairs: (
         *("read_committed", "open_ledger", "read_source_rows", "judged_parts", "cleaned_partitions"),
-        "last_cut_with_offsets_lost",
+        "last_cuts_with_offsets_unread",
     ),
     progress_proof: ("read_executor_key", "read_plan", "published_behind"),
     progress_topic: ("read_committed",),

@@ -24,7 +24,7 @@ from tallystick.store.breaks.write_off_store import write_off_break
 from tallystick.store.plans import claim_store, plan_store, reopen_store, switch_store
 from tallystick.store.plans.plan_store import PROGRESS_END, PROGRESS_FROM, PROGRESS_TOPIC_ID, StoredAction
 from tallystick.store.runs.cut_store import CutAlreadyOpen, claim_attempt, save_cut
-from tallystick.store.runs.loss_store import last_cut_with_offsets_lost
+from tallystick.store.runs.loss_store import last_cuts_with_offsets_unread
 from tallystick.store.runs.run_store import commit_run, list_runs
 
 from .calls import Call
@@ -42,7 +42,7 @@ class RealStore:
             "outstanding_breaks": "_outstanding",
             "outstanding_among": "_outstanding",
             "list_runs": "_list_runs",
-            "last_cut_with_offsets_lost": "_lost_at",
+            "last_cuts_with_offsets_unread": "_lost_at",
             "read_switch": "_read_switch",
             "judged_parts": "_judged_parts",
             "published_behind": "_published_behind",
@@ -125,7 +125,7 @@ class RealStore:
         return newest.cut_n, any(one.doubt is Doubt.LOG_EXPIRED for one in newest.doubts)
 
     def _lost_at(self, _number: int) -> int:
-        return last_cut_with_offsets_lost(self.engine, CONTRACT_NAME)
+        return last_cuts_with_offsets_unread(self.engine, CONTRACT_NAME, (TOPIC,)).at
 
     def _read_switch(self, _number: int) -> bool:
         return any(one is not None and one.stopped for one in switch_store.read_switch(self.engine, CONTRACT_NAME))

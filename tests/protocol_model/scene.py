@@ -171,4 +171,5 @@ def _missing(row: CurrentRow) -> OutstandingBreak:
         story="",
         evidence={"at": f"ledger:{row.row_id}"},
     )
-    return OutstandingBreak(item_break=found, cut_n=FIRST_CUT, first_seen_utc=NOON, first_seen_cut=FIRST_CUT)
+    seen_by = ((f"ledger:{row.row_id}", FIRST_CUT),)
+    return OutstandingBreak(item_break=found, cut_n=FIRST_CUT, first_seen_utc=NOON, seen_by=seen_by)

@@ -11,7 +11,7 @@ from uuid import UUID
 from confluent_kafka import KafkaError
 
 from tallystick.compensation.kill_switch import SwitchSetting
-from tallystick.compensation.plan import CurrentRow, DailyUsage, Plan, PlanItem
+from tallystick.compensation.plan import CurrentRow, DailyUsage, OffsetsUnread, Plan, PlanItem
 from tallystick.compensation.progress_record import ExecutorKey
 from tallystick.executor import progress_topic
 from tallystick.executor.effects import action_log, publish_events
@@ -143,8 +143,11 @@ class Walls:
     def cluster_state_document(self, *_: object) -> Any:
         return _DOCUMENT
 
-    def last_cut_with_offsets_lost(self, *_: object) -> int:
-        return int(self.start.ask("last_cut_with_offsets_lost"))
+    def last_cuts_with_offsets_unread(self, *_: object) -> OffsetsUnread:
+        return OffsetsUnread(at=int(self.start.ask("last_cuts_with_offsets_unread")))
+
+    def last_cuts_read_whole(self, *_: object) -> dict[object, int]:
+        return {}
 
     def last_cut_with_rows_unread(self, *_: object) -> int:
         return -1

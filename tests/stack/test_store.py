@@ -21,6 +21,7 @@ from tallystick.alerting.alert import Alert, AlertAction, Outstanding
 from tallystick.contract.alerts import Severity
 from tallystick.model.cut import Sample
 from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.findings import DoubtFound
 from tallystick.model.item_reason import ReasonCode, read_reason
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemState
@@ -42,11 +43,12 @@ from tallystick.store.runs.cut_store import (
     claim_attempt,
     find_cut,
     last_cut,
+    last_cuts_read_whole,
     open_cut,
     read_cursor_positions,
     read_cut,
 )
-from tallystick.store.runs.loss_store import last_torn_cut
+from tallystick.store.runs.loss_store import _OFFSETS_LOST, last_cuts_with_offsets_unread, last_torn_cut
 from tallystick.store.runs.open_item_store import judged_items_as_of, open_items_as_of, undecided_items_as_of
 from tallystick.store.runs.outstanding_store import outstanding_breaks, outstanding_classes
 from tallystick.store.runs.run_history_store import ledger_rows_before
@@ -482,6 +484,47 @@ def test_the_newest_torn_cut_is_known_to_the_cuts_after_it(store: Engine, books:
     for n, doubts in ((1, (Doubt.TORN_CUT,)), (2, (Doubt.LOG_EXPIRED,))):
         books.commit(store, books.result(n, verdict=Verdict.INCONCLUSIVE, doubts=doubts))
     assert [last_torn_cut(store, "payouts", before=n) for n in (1, 2, 3)] == [-1, 1, 1]
+
+
+def test_the_newest_cut_that_left_offsets_unread_is_told_of_each_topic(store: Engine, books: Any) -> None:
+    """A cut that was closed counts where its slice of the topic is not empty, an older document that does not say
+    where for all.
+    """
+    fees, payouts, topics = "billing.fees", "billing.payouts", ("billing.fees", "billing.payouts")
+
+    def told(n: int, doubt: Doubt, **details: Any) -> tuple[int, int, int]:
+        found = (DoubtFound(doubt=doubt, sentence="", details=details),)
+        books.commit(store, replace(books.result(n, verdict=Verdict.INCONCLUSIVE), doubts=found))
+        unread = last_cuts_with_offsets_unread(store, "payouts", topics)
+        assert unread.of_topic("billing.others") == unread.at
+        return unread.at, unread.of_topic(fees), unread.of_topic(payouts)
+
+    books.commit(store, books.result(0))
+    assert told(1, Doubt.HELD_BY_OPEN_TRANSACTION, topic=payouts) == (-1, -1, -1)
+    for n, doubt in enumerate(sorted(_OFFSETS_LOST), start=2):
+        assert told(n, doubt, topic=fees) == (n, n, -1)
+    assert told(7, Doubt.LOG_EXPIRED, topic=payouts) == (7, 6, 7)
+    assert told(8, Doubt.CUT_CLOSED, offsets=[]) == (7, 6, 7)
+    assert told(9, Doubt.CUT_CLOSED, offsets=[{"topic": fees, "partition": 0, "start": 1, "end": 2}]) == (9, 9, 7)
+    assert told(10, Doubt.CUT_CLOSED) == (10, 10, 10)
+    assert told(11, Doubt.LOG_EXPIRED) == (11, 11, 11)
+    nothing = last_cuts_with_offsets_unread(store, "another", topics)
+    assert (nothing.at, nothing.at_topic) == (-1, dict.fromkeys(topics, -1))
+
+
+def test_the_newest_cut_that_had_read_a_partition_up_to_its_mark_is_told(store: Engine, books: Any) -> None:
+    part, unknown = TopicPartition(topic="billing.payouts", partition=0), TopicPartition(topic="others", partition=0)
+    for n in range(5):
+        cut = books.cut(n)
+        if n == 2:
+            held = replace(cut.topic_slices[0], mark=cut.topic_slices[0].mark + 1)
+            cut = replace(cut, topic_slices=(held,))
+        books.save(store, replace(cut, by_time=n == 3))
+        commit_run(store, books.result(n), attempt=claim_attempt(store, "payouts", n), alerts=())
+    asked = [(part, n) for n in range(6)]
+    found = last_cuts_read_whole(store, "payouts", [*asked, (unknown, 3)])
+    assert [found[one] for one in asked] == [-1, 0, 1, 1, 1, 4]
+    assert found[unknown, 3] == -1
 
 
 def test_a_rewritten_row_is_missed_by_one_cut_only(store: Engine, books: Any) -> None:

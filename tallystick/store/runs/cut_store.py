@@ -6,7 +6,21 @@ from datetime import datetime
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, Engine, Row, Select, func, insert, select, update
+from sqlalchemy import (
+    ARRAY,
+    Connection,
+    Engine,
+    Integer,
+    Row,
+    Select,
+    Text,
+    column,
+    func,
+    insert,
+    literal,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from tallystick.contract.contract import Contract
@@ -108,6 +122,42 @@ def read_cursor_positions(
             )
             for row in connection.execute(statement)
         )
+
+
+def last_cuts_read_whole(
+    engine: Engine, contract_name: str, asked: Collection[tuple[TopicPartition, int]]
+) -> dict[tuple[TopicPartition, int], int]:
+    """Return the newest cut before each of these whose slice of the partition has reached its mark; -1: there is none.
+
+    What it has not read came behind its sample. A cut whose marks lie by timestamp is none: its sample was late.
+    """
+    ordered = sorted(asked)
+    sides = literal([_side(part) for part, _ in ordered], ARRAY(Text))
+    befores = literal([before for _, before in ordered], ARRAY(Integer))
+    wanted = (
+        func.unnest(sides, befores)
+        .table_valued(column("side", Text), column("before", Integer), name="wanted")
+        .render_derived()
+    )
+    newest = (
+        select(cut_slice.c.cut_n)
+        .join(cut_table, (cut_table.c.contract == cut_slice.c.contract) & (cut_table.c.n == cut_slice.c.cut_n))
+        .where(
+            cut_slice.c.contract == contract_name,
+            cut_slice.c.side == wanted.c.side,
+            cut_slice.c.cut_n < wanted.c.before,
+            cut_slice.c.ends_at >= big_integer(cut_slice.c.details["mark"]),
+            ~cut_table.c.by_time,
+        )
+        .order_by(cut_slice.c.cut_n.desc())
+        .limit(1)
+        .correlate(wanted)
+        .scalar_subquery()
+    )
+    statement = select(wanted.c.side, wanted.c.before, func.coalesce(newest, -1).label("newest"))
+    with engine.connect() as connection:
+        found = {(row.side, row.before): int(row.newest) for row in connection.execute(statement)}
+    return {(part, before): found[_side(part), before] for part, before in ordered}
 
 
 def read_ledger_slices(engine: Engine, contract_name: str) -> tuple[LedgerSlice, ...]:

@@ -4,8 +4,9 @@ from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import ARRAY, Engine, Select, Text, any_, cast, func, literal, or_, select
-from sqlalchemy.dialects.postgresql import JSONPATH
+from sqlalchemy.dialects.postgresql import JSONB, JSONPATH
 
+from tallystick.compensation.plan import OffsetsUnread
 from tallystick.ledger.unread_rows import UnreadRows
 from tallystick.matching.unreadable_ranges import LedgerStarts, Loss
 from tallystick.model.finding_names import Doubt
@@ -23,6 +24,18 @@ _OFFSETS_LOST = (
     Doubt.TOPIC_RECREATED,
 )
 """Doubts under which an event may have stood where no run has read it."""
+
+
+def _offsets_unread(of_topic: str, on_topic: str) -> str:
+    """Return the path of the doubts under which a cut left offsets unread: lost, of a topic, or closed, on a topic."""
+    lost = " || ".join(f'@.doubt == "{doubt}"' for doubt in _OFFSETS_LOST)
+    return f"""$[*] ? (
+        ({lost}) {of_topic}
+        || @.doubt == "{Doubt.CUT_CLOSED}" && (!exists(@.details.offsets) || exists(@.details.offsets[*] {on_topic}))
+    )"""
+
+
+_OF_TOPIC = _offsets_unread("&& (!exists(@.details.topic) || @.details.topic == $topic)", "? (@.topic == $topic)")
 _ROWS_UNREAD = f"""$[*] ? (
     @.doubt == "{Doubt.LEDGER_IDS_REUSED}"
     || @.doubt == "{Doubt.LEDGER_REWRITTEN}" && (
@@ -104,13 +117,22 @@ def unread_rows_of(engine: Engine, contract_name: str, n: int) -> UnreadRows | N
     return UnreadRows(**found) if found else None
 
 
-def last_cut_with_offsets_lost(engine: Engine, contract_name: str) -> int:
-    """The newest judged cut whose topics had lost offsets before they were read, or that was closed; -1 without one."""
-    statement = select(func.max(verdict_table.c.cut_n)).where(
-        verdict_table.c.contract == contract_name,
-        or_(*(verdict_table.c.doubts.contains([{"doubt": doubt}]) for doubt in (*_OFFSETS_LOST, Doubt.CUT_CLOSED))),
-    )
-    return _newest(engine, statement)
+def last_cuts_with_offsets_unread(engine: Engine, contract_name: str, topics: Collection[str]) -> OffsetsUnread:
+    """Return the newest judged cut that had lost offsets before they were read, or was closed with a slice of a topic
+    that is not empty: on any topic, and on each of these.
+    """
+    doubts, ordered = verdict_table.c.doubts, sorted(topics)
+    newest = [
+        func.max(verdict_table.c.cut_n).filter(func.jsonb_path_exists(doubts, cast(path, JSONPATH), cast(named, JSONB)))
+        for path, named in (
+            (_offsets_unread("", ""), {}),
+            *((_OF_TOPIC, {"topic": topic}) for topic in ordered),
+        )
+    ]
+    statement = select(*newest).where(verdict_table.c.contract == contract_name)
+    with engine.connect() as connection:
+        at, *at_topic = (-1 if found is None else int(found) for found in connection.execute(statement).one())
+    return OffsetsUnread(at=at, at_topic=dict(zip(ordered, at_topic, strict=True)))
 
 
 def last_torn_cut(engine: Engine, contract_name: str, before: int) -> int:

@@ -41,7 +41,7 @@ def outstanding_breaks(engine: Engine, contract_name: str) -> tuple[OutstandingB
             item_break=break_of_row(found[-1]),
             cut_n=found[-1].cut_n,
             first_seen_utc=min(row.first_seen_utc for row in found),
-            first_seen_cut=min(row.first_seen_cut for row in found),
+            seen_by=tuple((row.item_id, row.first_seen_cut) for row in found),
         )
         for found in items.values()
     )

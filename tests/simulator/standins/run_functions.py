@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from tallystick.alerting.alert import Alert, Outstanding
+from tallystick.compensation.plan import OffsetsUnread
 from tallystick.contract.change import refuse_other_books
 from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.state import CursorPosition
@@ -17,7 +18,7 @@ from tallystick.ledger.unread_rows import UnreadRows
 from tallystick.matching.unreadable_ranges import LedgerStarts, Loss
 from tallystick.model.cut import Cut, LedgerSlice, Sample
 from tallystick.model.finding_names import COPIES_DIFFER, WITHOUT_PARTNER, BreakClass, Doubt
-from tallystick.model.findings import Break, negative_at_stake, total_at_stake
+from tallystick.model.findings import Break, DoubtFound, negative_at_stake, total_at_stake
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemState, OpenItem, legs_item_id
 from tallystick.model.partner_lag import CLEAN_CUTS, TopicLag
@@ -388,10 +389,35 @@ def unread_rows_of(engine: Store, contract_name: str, n: int) -> UnreadRows | No
     return UnreadRows(**found) if found else None
 
 
-def last_cut_with_offsets_lost(engine: Store, contract_name: str) -> int:
-    told = {*loss_store._OFFSETS_LOST, Doubt.CUT_CLOSED}
-    verdicts = engine.of(contract_name).verdicts
-    return max((n for n, row in verdicts.items() if row.doubts & told), default=-1)
+def last_cuts_with_offsets_unread(engine: Store, contract_name: str, topics: Collection[str]) -> OffsetsUnread:
+    books = engine.of(contract_name)
+    of_cut = {n: _topics_left_unread(books.cuts[n].cut, row.result.doubts) for n, row in books.verdicts.items()}
+    return OffsetsUnread(
+        at=max((n for n, left in of_cut.items() if left), default=-1),
+        at_topic={topic: max((n for n, left in of_cut.items() if topic in left), default=-1) for topic in topics},
+    )
+
+
+def _topics_left_unread(cut: Cut, doubts: Collection[DoubtFound]) -> set[str]:
+    left = {str(found.details["topic"]) for found in doubts if found.doubt in loss_store._OFFSETS_LOST}
+    if any(found.doubt is Doubt.CUT_CLOSED for found in doubts):
+        left |= {part.offsets.topic for part in cut.topic_slices if len(part.offsets)}
+    return left
+
+
+def last_cuts_read_whole(
+    engine: Store, contract_name: str, asked: Collection[tuple[TopicPartition, int]]
+) -> dict[tuple[TopicPartition, int], int]:
+    cuts = [row.cut for row in engine.of(contract_name).cuts]
+    return {
+        (part, before): max((cut.n for cut in cuts[:before] if _has_read_whole(cut, part)), default=-1)
+        for part, before in asked
+    }
+
+
+def _has_read_whole(cut: Cut, part: TopicPartition) -> bool:
+    found = cut.slice_of(part)
+    return found is not None and not found.held and not cut.by_time
 
 
 def last_cut_with_rows_unread(engine: Store, contract_name: str) -> int:
@@ -439,7 +465,7 @@ def outstanding_breaks(engine: Store, contract_name: str) -> tuple[OutstandingBr
             item_break=engine.breaks[break_id][2],
             cut_n=engine.breaks[break_id][1],
             first_seen_utc=min(item.first_seen_utc for item in items),
-            first_seen_cut=min(item.first_seen_cut for item in items),
+            seen_by=tuple((item.item_id, item.first_seen_cut) for item in items),
         )
         for break_id, items in by_break.items()
     ]

@@ -92,6 +92,7 @@ def candidate(
     at: str = "",
     original: str = "",
     differs_by: BreakClass | None = None,
+    came_after: int | None = None,
 ) -> Candidate:
     found = Break(
         break_id=break_id(contract="payouts", break_class=break_class, match_key=key, position=""),
@@ -107,9 +108,12 @@ def candidate(
     )
     stands = row(key, amount_minor=amount_minor, currency=currency)
     return Candidate(
-        outstanding=OutstandingBreak(item_break=found, cut_n=cut_n, first_seen_utc=NOON, first_seen_cut=first_seen_cut),
+        outstanding=OutstandingBreak(
+            item_break=found, cut_n=cut_n, first_seen_utc=NOON, seen_by=((at or f"ledger:row-{key}", first_seen_cut),)
+        ),
         rows=(stands,) if rows is None else rows,
         differs_by=differs_by,
+        came_after=came_after,
     )
 
 

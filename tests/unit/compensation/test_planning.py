@@ -15,6 +15,7 @@ from tallystick.compensation.plan import (
     CompensationOff,
     CurrentRow,
     DailyUsage,
+    OffsetsUnread,
     Plan,
     RepairKind,
     action_id_of,
@@ -149,9 +150,11 @@ def test_a_later_run_that_was_held_forbids_nothing() -> None:
 def test_a_missing_event_may_have_come_among_offsets_that_were_lost_unread_after_it_was_found(
     found_at: int, planned: int
 ) -> None:
-    drawn = make_plan(contract(), run(), [candidate("a", cut_n=found_at)], offsets_lost_at=4)
+    unread = OffsetsUnread(at=4, at_topic={"billing.payouts": -1})
+    drawn = make_plan(contract(), run(), [candidate("a", cut_n=found_at)], offsets_unread=unread)
     assert len(drawn.items) == planned
-    told = "its event may have come since: offsets were lost before cut 4 could read them"
+    left = "offsets were lost before cut 4 could read them, or closed unread with it"
+    told = f"its event may have come since: {left}"
     assert reasons(drawn) == ({} if planned else {"a": told})
 
 
@@ -283,8 +286,8 @@ def test_a_missing_row_may_have_come_where_no_run_has_read_it_since_the_cut_befo
 
 
 CORRECTED = (
-    "an event that amends, cancels or takes it back may have come: offsets were lost before cut {} could read them; "
-    "look at the payment, then repair it by hand, or write the break off"
+    "an event that amends, cancels or takes it back may have come: offsets were lost before cut {} could read them, or "
+    "closed unread with it; look at the payment, then repair it by hand, or write the break off"
 )
 
 
@@ -298,9 +301,33 @@ def test_a_correction_may_have_come_among_what_was_lost_unread_since_the_cut_bef
         (posting(), unposted(first_seen_cut=3)),
         (contract(**TAKES_BACK), doubled),
     ):
-        drawn = make_plan(rules, run(), [found], offsets_lost_at=lost_at)
+        drawn = make_plan(rules, run(), [found], offsets_unread=OffsetsUnread(at=lost_at))
         assert (len(drawn.items), reasons(drawn)) == (planned, {} if planned else {"a": CORRECTED.format(lost_at)})
-    assert len(make_plan(contract(trigger=to_dag), run(), [doubled], offsets_lost_at=lost_at).items) == 1
+    unread = OffsetsUnread(at=lost_at)
+    assert len(make_plan(contract(trigger=to_dag), run(), [doubled], offsets_unread=unread).items) == 1
+
+
+@pytest.mark.parametrize(("lost_at", "planned"), [(-1, 1), (1, 1), (2, 0), (9, 0)])
+def test_what_was_lost_on_another_topic_than_its_own_is_no_correction(lost_at: int, planned: int) -> None:
+    unread = OffsetsUnread(at=9, at_topic={"billing.fees": 9, "billing.payouts": lost_at})
+    for rules, found in (
+        (posting(), unposted(first_seen_cut=3)),
+        (contract(**TAKES_BACK), candidate("a", break_class=DOUBLED, at=IN_PLACE, first_seen_cut=3)),
+    ):
+        assert len(make_plan(rules, run(), [found], offsets_unread=unread).items) == planned
+
+
+@pytest.mark.parametrize(("came_after", "planned"), [(None, 1), (6, 1), (3, 1), (2, 0), (0, 0), (-1, 0)])
+def test_a_cut_that_had_not_read_the_copys_partition_as_far_as_it_was_written_counts_as_one_after_it(
+    came_after: int | None, planned: int
+) -> None:
+    held = unposted(first_seen_cut=7, came_after=came_after)
+    doubled = candidate("a", break_class=DOUBLED, at=IN_PLACE, first_seen_cut=7, came_after=came_after)
+    unread = OffsetsUnread(at=2)
+    assert len(make_plan(posting(), run(), [held], rows_unread_at=2).items) == planned
+    assert len(make_plan(posting(), run(), [held], offsets_unread=unread).items) == planned
+    assert len(make_plan(contract(**TAKES_BACK), run(), [doubled], offsets_unread=unread).items) == planned
+    assert len(make_plan(posting(), run(), [unposted(first_seen_cut=7, came_after=came_after)]).items) == 1
 
 
 def test_what_the_ledger_lacks_is_posted_from_the_event_and_the_words_say_so() -> None:

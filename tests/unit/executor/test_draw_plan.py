@@ -10,13 +10,14 @@ from uuid import UUID
 
 import pytest
 
-from tallystick.compensation.plan import Candidate, CurrentRow, DailyUsage, Plan
+from tallystick.compensation.plan import Candidate, CurrentRow, DailyUsage, OffsetsUnread, Plan
 from tallystick.contract.contract import Contract
 from tallystick.executor import draw_plan
 from tallystick.executor.draw_plan import endable_transactions, why_not_any_more
 from tallystick.kafka_cluster.state import CLUSTER_STATE, ClusterState
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import DoubtFound
+from tallystick.model.offsets import TopicPartition
 from tallystick.model.stored_run import StoredRun
 from tallystick.store.plans.claim_store import NOT_OUTSTANDING
 from tallystick.store.plans.plan_store import ActionState, StoredAction
@@ -38,6 +39,7 @@ class Store:
         self.taken: dict[UUID, StoredAction] = {}
         self.spent: dict[UUID, DailyUsage] = {}
         self.lost_at = self.unread_at = -1
+        self.read_whole: dict[int, int] = {}
         self.rows = {"a": (row("a"),), "b": (row("b"),)}
         self.keys_read: list[set[str]] = []
         self.lonely: dict[str, BreakClass] = {}
@@ -48,7 +50,8 @@ class Store:
             "read_run",
             "list_runs",
             "outstanding_breaks",
-            "last_cut_with_offsets_lost",
+            "last_cuts_with_offsets_unread",
+            "last_cuts_read_whole",
             "last_cut_with_rows_unread",
             "keys_whose_copies_differ",
             "transactions_with_lonely_copies",
@@ -82,9 +85,15 @@ class Store:
         assert (engine, name) == ("engine", "payouts")
         return tuple(one.outstanding for one in self.found)
 
-    def last_cut_with_offsets_lost(self, engine: str, name: str) -> int:
+    def last_cuts_with_offsets_unread(self, engine: str, name: str, topics: Collection[str]) -> OffsetsUnread:
+        assert (engine, name, set(topics)) == ("engine", "payouts", {"billing.payouts"})
+        return OffsetsUnread(at=self.lost_at)
+
+    def last_cuts_read_whole(
+        self, engine: str, name: str, asked: Collection[tuple[TopicPartition, int]]
+    ) -> dict[tuple[TopicPartition, int], int]:
         assert (engine, name) == ("engine", "payouts")
-        return self.lost_at
+        return {(part, before): self.read_whole[part.partition] for part, before in asked}
 
     def keys_whose_copies_differ(self, engine: str, name: str, keys: Collection[str]) -> dict[str, BreakClass]:
         return {}
@@ -196,20 +205,41 @@ POSTS: dict[str, Any] = {
 }
 
 
-def test_what_a_later_cut_left_unread_of_the_ledger_may_have_been_the_row(store: Store) -> None:
+def posting() -> Contract:
     rules = contract().model_dump(mode="json", exclude_defaults=True) | {"direction": "topic_to_ledger"}
     rules["compensation"] = POSTS | {"max_items": 3, "max_amount_minor": {"EUR": 1000}}
-    posts = Contract.model_validate(rules)
+    return Contract.model_validate(rules)
+
+
+def test_what_a_later_cut_left_unread_of_the_ledger_may_have_been_the_row(store: Store) -> None:
     store.found = [candidate("a", break_class=BreakClass.MISSING_IN_LEDGER, at="topic:billing.payouts:0:3")]
     store.rows = {"a": ()}
 
     def planned() -> list[str]:
-        plan = draw_plan.draw_plan(ENGINE, posts, CONNECTIONS, cut_n=CUT)
+        plan = draw_plan.draw_plan(ENGINE, posting(), CONNECTIONS, cut_n=CUT)
         return [item.match_key for item in plan.items]
 
     assert planned() == ["a"]
-    store.unread_at = CUT + 1
+    store.unread_at, store.read_whole = CUT + 1, {0: 0}
     assert planned() == []
+
+
+@pytest.mark.parametrize("told", ["lost_at", "unread_at"])
+@pytest.mark.parametrize(
+    ("second", "whole", "planned"),
+    [(0, {0: 3}, 1), (0, {0: 2}, 1), (0, {0: 1}, 0), (1, {0: 3, 1: 1}, 0), (1, {0: 3, 1: 2}, 1)],
+)
+def test_while_a_copys_partition_was_held_each_loss_since_counts(
+    store: Store, told: str, second: int, whole: dict[int, int], planned: int
+) -> None:
+    """Of two copies either may have come first."""
+    at = "topic:billing.payouts:{}:3"
+    found = candidate("a", break_class=BreakClass.MISSING_IN_LEDGER, at=at.format(0), first_seen_cut=4)
+    seen_by = ((at.format(0), 4), (at.format(second), 4))
+    store.found = [replace(found, outstanding=replace(found.outstanding, seen_by=seen_by))]
+    store.rows, store.read_whole = {"a": ()}, whole
+    setattr(store, told, 1)
+    assert len(draw_plan.draw_plan(ENGINE, posting(), CONNECTIONS, cut_n=CUT).items) == planned
 
 
 # What hangs.

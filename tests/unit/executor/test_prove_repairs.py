@@ -12,7 +12,7 @@ from uuid import UUID
 
 import pytest
 
-from tallystick.compensation.plan import CurrentRow, RepairKind
+from tallystick.compensation.plan import CurrentRow, OffsetsUnread, RepairKind
 from tallystick.compensation.republished_event import CurrentEvent, CurrentEvents, event_value, why_not_reversible
 from tallystick.contract.compensation import CompensationRules, DagTrigger, LedgerPost
 from tallystick.contract.contract import Contract
@@ -42,17 +42,23 @@ PART = PartitionSnapshot(
 )
 
 
-def proof(*, offsets_lost_at: int) -> Any:
+UNREAD = OffsetsUnread(at=LATER)
+
+
+def proof(*, offsets_lost_at: int, on_its_topic: int | None = None) -> Any:
     """The log begins where the newest cut with a verdict ends."""
     judged = {TopicPartition(topic="payouts", partition=0): JudgedPart(topic_id="t", kafka_offset_end=9)}
     settled = SimpleNamespace(of=lambda _: (PART,))
-    return SimpleNamespace(settled=settled, judged=judged, offsets_lost_at=offsets_lost_at)
+    at_topic = {} if on_its_topic is None else {ITEM.topic: on_its_topic}
+    unread = OffsetsUnread(at=offsets_lost_at, at_topic=at_topic)
+    return SimpleNamespace(settled=settled, judged=judged, offsets_unread=unread)
 
 
 def test_what_a_later_cut_has_lost_may_have_been_the_event() -> None:
     outcome = why_unproven(WORK, ITEM, proof(offsets_lost_at=LATER))
     assert outcome is not None
-    assert outcome.reason == "its event may have come since: offsets were lost before cut 5 could read them"
+    told = "offsets were lost before cut 5 could read them, or closed unread with it"
+    assert outcome.reason == f"its event may have come since: {told}"
 
 
 @pytest.mark.parametrize("offsets_lost_at", [-1, PLANNED_AT])
@@ -61,8 +67,8 @@ def test_what_was_lost_before_the_plan_was_held_against_it_when_it_was_drawn(off
 
 
 CORRECTED = (
-    "an event that amends, cancels or takes it back may have come: offsets were lost before cut 5 could read them; "
-    "look at the payment, then repair it by hand, or write the break off"
+    "an event that amends, cancels or takes it back may have come: offsets were lost before cut 5 could read them, or "
+    "closed unread with it; look at the payment, then repair it by hand, or write the break off"
 )
 
 
@@ -73,6 +79,18 @@ def test_what_a_later_cut_has_lost_may_have_been_a_correction(
 ) -> None:
     outcome = why_unproven(WORK, replace(ITEM, kind=kind), proof(offsets_lost_at=offsets_lost_at))
     assert (outcome and outcome.reason) == reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "hindered"), [(RepairKind.POST, False), (RepairKind.REVERSE, False), (RepairKind.REPUBLISH, True)]
+)
+def test_on_another_topic_than_its_own_no_correction_is_lost_and_a_misrouted_event_may_be(
+    kind: RepairKind, hindered: bool
+) -> None:
+    item = replace(ITEM, kind=kind)
+    elsewhere = proof(offsets_lost_at=LATER, on_its_topic=PLANNED_AT)
+    assert (why_unproven(WORK, item, elsewhere) is not None) is hindered
+    assert why_unproven(WORK, item, proof(offsets_lost_at=LATER, on_its_topic=LATER)) is not None
 
 
 @pytest.mark.parametrize(
@@ -376,7 +394,7 @@ class Reading:
             "writers_end",
             "read_source_rows",
             "judged_parts",
-            "last_cut_with_offsets_lost",
+            "last_cuts_with_offsets_unread",
         ):
             monkeypatch.setattr(prove_repairs, name, getattr(self, name))
 
@@ -409,9 +427,9 @@ class Reading:
         self.asked.append(("judged", engine, name, planned_at))
         return {}
 
-    def last_cut_with_offsets_lost(self, engine: str, name: str) -> int:
-        self.asked.append(("lost", engine, name))
-        return LATER
+    def last_cuts_with_offsets_unread(self, engine: str, name: str, topics: Any) -> OffsetsUnread:
+        self.asked.append(("unread", engine, name, sorted(topics)))
+        return UNREAD
 
 
 @pytest.fixture
@@ -446,10 +464,10 @@ def test_all_is_read_behind_the_progress_and_the_losses_last(reading: Reading) -
         ("ledger", "dsn"),
         ("rows", "ledger", table, {"ev-1"}),
         ("judged", "engine", name, PLANNED_AT),
-        ("lost", "engine", name),
+        ("unread", "engine", name, ["billing.payouts"]),
     ]
     assert steps == [("progress_read", {"published": 1}), ("proved", {})]
-    assert (proof.held, proof.rows, proof.offsets_lost_at) == (frozenset({"payouts"}), {"ev-1": (ROW,)}, LATER)
+    assert (proof.held, proof.rows, proof.offsets_unread) == (frozenset({"payouts"}), {"ev-1": (ROW,)}, UNREAD)
     assert (proof.progress.published, proof.taken_back) == (PUBLISHED, {ITEM.action_id: frozenset({"x"})})
     assert not proof.writers_open
 
