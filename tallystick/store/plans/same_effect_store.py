@@ -34,7 +34,7 @@ class OtherAction:
 
 
 def same_effect(connection: Connection, effects: Mapping[UUID, Effect]) -> dict[UUID, tuple[OtherAction, ...]]:
-    """Of each of these actions: those others. Several of one plan may have one effect."""
+    """Return, of each of these actions, those others. Several of one plan may have one effect."""
     ours = actions_by_effect(effects)
     c = compensation_action.c
     own = func.jsonb_build_object("id", cast(c.action_id, Text))
