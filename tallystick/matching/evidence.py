@@ -28,7 +28,8 @@ class LegsCase:
     seen: leg to (minor units, currency, item id). lookup_hits: what the log holds of the absent legs, by leg.
     is_of_before: may a seen leg's row or input be older than the books? The absent legs may have come before these
     began, then.
-    undecided: legs with a row of which nobody can tell whether its event came.
+    undecided: legs with a row of which nobody can tell whether its event came. unread: those of which the log has an
+    event that could not be read as one.
     """
 
     transaction_key: str
@@ -37,6 +38,7 @@ class LegsCase:
     carried: OpenItem | None = None
     is_of_before: bool = False
     undecided: frozenset[str] = frozenset()
+    unread: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -188,28 +188,27 @@ def with_undecided_rows(
     cases: Iterable[LegsCase], outcomes: Iterable[MatchResult], carried: Iterable[OpenItem]
 ) -> tuple[LegsCase, ...]:
     """Return the same cases with the legs of which a row could not be decided, by this run or by an earlier one: as its
-    event may have come where nobody can see it, so may that leg.
+    event may have come where nobody can see it, so may that leg. Beside them those whose event stands and is unread.
     """
-    rows = [
-        (residue.copy.transaction_key, residue.copy.leg)
-        for outcome in outcomes
-        for residue in outcome.residues
-        if residue.copy.side is ItemSide.LEDGER and residue.fate in _UNDECIDED
-    ]
-    rows += [
-        (item.transaction_key, item.leg)
-        for item in carried
-        if item.side is ItemSide.LEDGER and item.state is ItemState.UNDECIDABLE
-    ]
-    undecided: dict[str, set[str]] = {}
-    for transaction_key, leg in rows:
-        undecided.setdefault(transaction_key, set()).add(leg)
+    residues = [residue for outcome in outcomes for residue in outcome.residues if residue.copy.side is ItemSide.LEDGER]
+    items = [item for item in carried if item.side is ItemSide.LEDGER and item.state is ItemState.UNDECIDABLE]
+    undecided = [(one.copy.transaction_key, one.copy.leg) for one in residues if one.fate in _UNDECIDED]
+    undecided += [(item.transaction_key, item.leg) for item in items]
+    unread = [(one.copy.transaction_key, one.copy.leg) for one in residues if one.fate is MatchStatus.PARTNER_UNREAD]
+    by_key, unread_by_key = _legs_by_transaction(undecided), _legs_by_transaction(unread)
     return tuple(
-        replace(case, undecided=frozenset(undecided[case.transaction_key]))
-        if case.transaction_key in undecided
+        replace(case, undecided=by_key[key], unread=unread_by_key.get(key, frozenset()))
+        if (key := case.transaction_key) in by_key
         else case
         for case in cases
     )
+
+
+def _legs_by_transaction(rows: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for transaction_key, leg in rows:
+        found.setdefault(transaction_key, set()).add(leg)
+    return {transaction_key: frozenset(legs) for transaction_key, legs in found.items()}
 
 
 def _is_of_before(seen: LookupHit, case: MatchGroup, may_be_older: Callable[[int], bool]) -> bool:

@@ -128,6 +128,8 @@ def judge_legs(case: LegsCase, deadlines: Deadlines) -> MatchStatus:
     unseen = deadlines.out_of_sight
     if deadlines.topic_lost_offsets or deadlines.first_seen_by(case.carried) in unseen.legs_lost:
         return MatchStatus.PARTNER_EXPIRED
+    if case.unread - case.seen.keys():
+        return MatchStatus.PARTNER_EXPIRED
     undecided = any(leg not in case.seen and not _committed_earlier(case, leg) for leg in case.undecided)
     if unseen.legs_of_before_lost and (case.is_of_before or undecided):
         return MatchStatus.PARTNER_EXPIRED

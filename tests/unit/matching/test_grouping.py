@@ -312,6 +312,7 @@ def test_a_row_that_cannot_be_decided_leaves_its_leg_undecided(fate: MatchStatus
     outcome = MatchResult(case=case_of(row(1)), matched=(), residues=(residue, of_event))
     found = with_undecided_rows([legs, other], [outcome], [])
     assert [one.undecided for one in found] == [undecided, set()]
+    assert found[0].unread == (undecided if fate is MatchStatus.PARTNER_UNREAD else set())
 
 
 @pytest.mark.parametrize(("state", "undecided"), [(ItemState.UNDECIDABLE, {"payout"}), (ItemState.OPEN, set())])

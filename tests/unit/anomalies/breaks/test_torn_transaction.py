@@ -376,6 +376,15 @@ def test_nobody_knows_of_an_absent_leg_whose_row_is_undecidable(
 
 
 @pytest.mark.parametrize(
+    ("leg", "fate"), [("invoice", MatchStatus.PARTNER_EXPIRED), ("payment", MatchStatus.FOLLOWER_ABSENT)]
+)
+def test_nor_of_one_whose_event_stands_and_cannot_be_read_as_one(leg: str, fate: MatchStatus) -> None:
+    """Whatever the topics have lost. The leg that is seen was read."""
+    case = replace(alone(), undecided=frozenset({leg}), unread=frozenset({leg}))
+    assert judge_legs(case, deadlines_of()) is fate
+
+
+@pytest.mark.parametrize(
     ("lost", "new", "waited"),
     [
         (3, MatchStatus.FOLLOWER_ABSENT, MatchStatus.PARTNER_EXPIRED),
