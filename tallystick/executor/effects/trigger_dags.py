@@ -88,14 +88,21 @@ def asked_elsewhere(engine: Engine, contract: Contract, plan: Plan) -> dict[UUID
     """
     if contract.fingerprint == plan.contract_fingerprint or not _handed_over(plan):
         return {}
-    changed = changed_connection(contract_of_fingerprint(engine, contract.name, plan.contract_fingerprint), contract)
-    if changed is None:
+    then = contract_of_fingerprint(engine, contract.name, plan.contract_fingerprint)
+    changed = changed_connection(then, contract)
+    if changed is not None:
+        was, now = changed
+        reason = (
+            f"its run was asked for, or may have been, under compensation.trigger.connection {was}, and the contract "
+            f"has {now}, whose Airflow has no such run; the other one may have it"
+        )
+    elif then is None:
+        reason = (
+            "under which compensation.trigger.connection its run was asked for is not known, since the contract that "
+            "its plan began under is not stored or not readable; the Airflow of the contract's own has no such run"
+        )
+    else:
         return {}
-    was, now = changed
-    reason = (
-        f"its run was asked for, or may have been, under compensation.trigger.connection {was}, and the contract has "
-        f"{now}, whose Airflow has no such run; the other one may have it"
-    )
     held = {one.action_id: one for one in open_actions(engine, contract.name).values() if one.plan_id == plan.plan_id}
     asked = (item.action_id for item in _handed_over(plan) if _may_have_run(held.get(item.action_id)))
     return dict.fromkeys(asked, reason)
