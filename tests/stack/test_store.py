@@ -19,11 +19,11 @@ from sqlalchemy.exc import DatabaseError, IntegrityError, StatementError
 
 from tallystick.alerting.alert import Alert, AlertAction, Outstanding
 from tallystick.contract.alerts import Severity
-from tallystick.model.cut import Sample
+from tallystick.model.cut import Sample, TopicSlice
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import DoubtFound
 from tallystick.model.item_reason import ReasonCode, read_reason
-from tallystick.model.offsets import TopicPartition
+from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.store.alerts.alert_store import firing_names, pending_alerts
@@ -519,12 +519,17 @@ def test_the_newest_cut_that_had_read_a_partition_up_to_its_mark_is_told(store: 
         if n == 2:
             held = replace(cut.topic_slices[0], mark=cut.topic_slices[0].mark + 1)
             cut = replace(cut, topic_slices=(held,))
+        if n >= 2:
+            added = replace(cut.topic_slices[0].snapshot, partition=1)
+            offsets = OffsetRange(topic="billing.payouts", partition=1, kafka_offset_start=0, kafka_offset_end=1)
+            cut = replace(cut, topic_slices=(*cut.topic_slices, TopicSlice(offsets=offsets, snapshot=added, mark=2)))
         books.save(store, replace(cut, by_time=n == 3))
         commit_run(store, books.result(n), attempt=claim_attempt(store, "payouts", n), alerts=())
     asked = [(part, n) for n in range(6)]
-    found = last_cuts_read_whole(store, "payouts", [*asked, (unknown, 3)])
+    came_later = replace(part, partition=1)  # held since it came
+    found = last_cuts_read_whole(store, "payouts", [*asked, (unknown, 3), (came_later, 2), (came_later, 4)])
     assert [found[one] for one in asked] == [-1, 0, 1, 1, 1, 4]
-    assert found[unknown, 3] == -1
+    assert (found[unknown, 3], found[came_later, 2], found[came_later, 4]) == (-1, 1, 1)
 
 
 def test_a_rewritten_row_is_missed_by_one_cut_only(store: Engine, books: Any) -> None:

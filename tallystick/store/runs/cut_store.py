@@ -127,7 +127,8 @@ def read_cursor_positions(
 def last_cuts_read_whole(
     engine: Engine, contract_name: str, asked: Collection[tuple[TopicPartition, int]]
 ) -> dict[tuple[TopicPartition, int], int]:
-    """Return the newest cut before each of these whose slice of the partition has reached its mark; -1: there is none.
+    """Return the newest cut before each of these whose slice of the partition has reached its mark; where there is
+    none, the one before the first that knew the partition, which came behind that one's sample; -1: there is none.
 
     What it has not read came behind its sample. A cut whose marks lie by timestamp is none: its sample was late.
     """
@@ -154,7 +155,13 @@ def last_cuts_read_whole(
         .correlate(wanted)
         .scalar_subquery()
     )
-    statement = select(wanted.c.side, wanted.c.before, func.coalesce(newest, -1).label("newest"))
+    first = (
+        select(func.min(cut_slice.c.cut_n) - 1)
+        .where(cut_slice.c.contract == contract_name, cut_slice.c.side == wanted.c.side)
+        .correlate(wanted)
+        .scalar_subquery()
+    )
+    statement = select(wanted.c.side, wanted.c.before, func.coalesce(newest, first, -1).label("newest"))
     with engine.connect() as connection:
         found = {(row.side, row.before): int(row.newest) for row in connection.execute(statement)}
     return {(part, before): found[_side(part), before] for part, before in ordered}

@@ -409,10 +409,12 @@ def last_cuts_read_whole(
     engine: Store, contract_name: str, asked: Collection[tuple[TopicPartition, int]]
 ) -> dict[tuple[TopicPartition, int], int]:
     cuts = [row.cut for row in engine.of(contract_name).cuts]
-    return {
-        (part, before): max((cut.n for cut in cuts[:before] if _has_read_whole(cut, part)), default=-1)
-        for part, before in asked
-    }
+
+    def before_the_first(part: TopicPartition) -> int:
+        return min((cut.n for cut in cuts if cut.slice_of(part) is not None), default=0) - 1
+
+    whole = {(part, n): [cut.n for cut in cuts[:n] if _has_read_whole(cut, part)] for part, n in asked}
+    return {(part, n): max(found, default=before_the_first(part)) for (part, n), found in whole.items()}
 
 
 def _has_read_whole(cut: Cut, part: TopicPartition) -> bool:
