@@ -134,7 +134,7 @@ class VerdictDocument(_Document):
     notices: list[NoticeDocument]
     """What was seen besides."""
     legal_oddities: dict[str, Any]
-    """Version of the list of what is legal though odd, and how often each was seen; null where the run read nothing."""
+    """Version of the list of what is legal though odd, and how often each was seen: null where the run read nothing."""
     breaks: list[BreakDocument]
     """What is proven to disagree."""
     topic_rows: Count | None

@@ -27,8 +27,11 @@ from tallystick.store.runs.open_item_store import open_items_as_of
 MISSING = BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED
 DOUBLED = BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION
 LEDGER = "7400/books/billing.payout"
-BEFORE_THE_CUTS = datetime(2026, 3, 1, 11, tzinfo=UTC)
 SAME = "has done the same, or is doing it"
+SAME_SOURCE = (
+    "has repaired by the same row or event, or may have; look what came of that, and repair this one by hand, or write "
+    "the break off"
+)
 
 
 @dataclass
@@ -101,13 +104,8 @@ class Claimant:
             table=LEDGER,
         )
 
-    def ends(self, item: PlanItem, *, before_the_cuts: bool = False) -> None:
-        """Ends an action as done: by the clock of the store, or before all cuts of these books were made."""
+    def ends(self, item: PlanItem) -> None:
         record_done(self.store, item.action_id, outcome={"topic": item.topic}, by_us=True)
-        if before_the_cuts:
-            moved = text("update tallystick.compensation_action set recorded_at = :at where action_id = :one")
-            with self.store.begin() as connection:
-                connection.execute(moved, {"at": BEFORE_THE_CUTS, "one": item.action_id})
 
 
 def by_dag(item: PlanItem) -> PlanItem:
@@ -192,7 +190,7 @@ def test_what_another_contract_may_have_done_hinders_no_write_off_once_its_own_b
     assert write_off_break(own.store, "payouts", str(ours.break_id), off).items[0].match_key == "a"
 
 
-BY_OTHER_COLUMNS = pytest.mark.parametrize(
+@pytest.mark.parametrize(
     ("first", "second"),
     [
         ((MISSING, "event-a", ""), (MISSING, "payment-a", "")),
@@ -200,45 +198,36 @@ BY_OTHER_COLUMNS = pytest.mark.parametrize(
     ],
     ids=["missing", "doubled"],
 )
-
-
-@BY_OTHER_COLUMNS
 def test_contracts_that_match_by_other_columns_do_the_same_once(
     two: tuple[Claimant, Claimant], first: tuple[BreakClass, str, str], second: tuple[BreakClass, str, str]
 ) -> None:
-    """Done or being done: the other one's plan was made before anybody has read what comes of it."""
+    """Begun or done: the other one's look by its own key need not know what came of it."""
     another_row = (first[0], "payment-b", first[2] and f"{first[2]}9")
     (ours,), (theirs, elsewhere) = two[0].finds(first), two[1].finds(second, another_row)
     assert two[0].claims(ours).begun == {ours.action_id}
     claims = two[1].claims(theirs, elsewhere)
-    assert claims.begun == {elsewhere.action_id}
-    assert "by the same row or event, and that has not ended" in claims.unclaimed[theirs.action_id]
+    assert (list(claims.unclaimed), claims.begun) == ([theirs.action_id], {elsewhere.action_id})
+    assert reasons(claims) == [SAME_SOURCE]
     two[0].ends(ours)
-    claims = two[1].claims(theirs)
-    assert "by the same row or event, and this plan's run has not read" in claims.unclaimed[theirs.action_id]
+    assert reasons(two[1].claims(theirs)) == [SAME_SOURCE]
 
 
-@BY_OTHER_COLUMNS
-def test_what_a_run_finds_that_has_read_what_came_of_it_is_another_matter(
-    two: tuple[Claimant, Claimant], first: tuple[BreakClass, str, str], second: tuple[BreakClass, str, str]
-) -> None:
-    """A row id that was given out again, or two events by one row: what was done by it would have been seen."""
-    (ours,) = two[0].finds(first)
-    two[0].claims(ours)
-    two[0].ends(ours, before_the_cuts=True)
-    (theirs,) = two[1].finds(second)
-    assert two[1].claims(theirs).begun == {theirs.action_id}
+def test_a_debit_and_a_credit_by_one_row_are_two_events(two: tuple[Claimant, Claimant]) -> None:
+    (debit,), (credit,) = two[0].finds((MISSING, "debit-a", "")), two[1].finds((MISSING, "credit-a", ""))
+    two[0].claims(debit)
+    taken = replace(credit, amount_minor=-credit.amount_minor)
+    assert two[1].claims(taken).begun == {credit.action_id}
 
 
-def test_a_store_goes_back_once_what_says_its_row_or_event_has_ended(
+def test_a_store_that_knows_what_repairs_were_made_from_does_not_go_back(
     two: tuple[Claimant, Claimant], owned_store: Engine
 ) -> None:
+    """Another contract would do the same again after the next upgrade."""
     (ours,) = two[0].finds((MISSING, "event-a", ""))
     two[0].claims(ours)
-    with pytest.raises(DowngradeRefused, match=r"a repair of payouts is under way.*; let them end first"):
-        downgrade(owned_store)
     two[0].ends(ours)
-    assert downgrade(owned_store) == "0022"
+    with pytest.raises(DowngradeRefused, match=r"repairs of payouts are kept .*; stay at this version"):
+        downgrade(owned_store)
 
 
 def test_of_one_row_a_contract_may_repair_two_breaks(two: tuple[Claimant, Claimant]) -> None:

@@ -33,7 +33,7 @@ from tallystick.store.plans.plan_store import (
 )
 from tallystick.store.plans.same_effect_store import OtherAction, done_elsewhere, same_effect, taken_back_beside
 from tallystick.store.runs.cut_store import LEDGER
-from tallystick.store.schema import compensation_action, cut, cut_slice, open_item, verdict
+from tallystick.store.schema import compensation_action, cut_slice, open_item, verdict
 
 STARTING = "starting"
 """Key of the outcome of an action whose DAG has been asked for."""
@@ -89,7 +89,8 @@ def claim_actions(
         same = same_effect(connection, effects)
         held = {one for one, row in stored.items() if row.state is not ActionState.REFUSED}
         fresh = [action for action in actions if action.action_id not in held]
-        unclaimed = {one: reason for one, reason in _why_not(connection, plan, fresh, same, stopped).items() if reason}
+        why_not = _why_not(connection, plan.contract, fresh, same, stopped)
+        unclaimed = {one: reason for one, reason in why_not.items() if reason}
         begin = [action for action in fresh if action.action_id not in unclaimed]
         again = [one for one in actions if _is_executing(stored.get(one.action_id)) and one.action_id not in stopped]
         spent = spent_by(connection, plan.contract, but={one.action_id for one in again})
@@ -188,16 +189,15 @@ def _is_executing(stored: StoredAction | None) -> bool:
 
 def _why_not(
     connection: Connection,
-    plan: Plan,
+    contract_name: str,
     actions: Sequence[AbortItem | PlanItem],
     same: Mapping[UUID, Sequence[OtherAction]],
     stopped: Mapping[UUID, str],
 ) -> dict[UUID, str]:
     """Those of these actions that may not begin, and why."""
     items = [action for action in actions if isinstance(action, PlanItem)]
-    outstanding = _outstanding(connection, plan.contract, [item.break_id for item in items])
-    read_up_to = select(cut.c.marked_at_utc).where(cut.c.contract == plan.contract, cut.c.n == plan.cut_n)
-    elsewhere = done_elsewhere(plan.contract, items, same, read_up_to_utc=connection.scalar(read_up_to))
+    outstanding = _outstanding(connection, contract_name, [item.break_id for item in items])
+    elsewhere = done_elsewhere(contract_name, items, same)
     gone = {item.action_id: NOT_OUTSTANDING for item in items if item.break_id not in outstanding}
     return elsewhere | gone | {one.action_id: stopped[one.action_id] for one in actions if one.action_id in stopped}
 

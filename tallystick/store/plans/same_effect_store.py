@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import Connection, Text, cast, func, select
@@ -10,7 +9,7 @@ from sqlalchemy.dialects.postgresql import JSONPATH
 
 from tallystick.compensation.effect_words import Effect
 from tallystick.compensation.plan import PlanItem, RepairKind
-from tallystick.store.plans.plan_store import HOLDING, ActionState
+from tallystick.store.plans.plan_store import HOLDING
 from tallystick.store.schema import compensation_action, compensation_plan
 
 _AT_ONCE = 1000
@@ -21,7 +20,7 @@ _AT_ONCE = 1000
 class OtherAction:
     """Another action that holds what one does. reverses: item id of what it takes back, or "". triggers: id of the DAG
     that it was handed to, or "". same_effect: it is the same to a side, by its key. same_source: it is done by the same
-    row or event. done_at_utc: None while it may still be done.
+    row or event.
     """
 
     plan_id: UUID
@@ -30,7 +29,6 @@ class OtherAction:
     triggers: str
     same_effect: bool
     same_source: bool
-    done_at_utc: datetime | None
 
 
 def same_effect(connection: Connection, effects: Mapping[UUID, Effect]) -> dict[UUID, tuple[OtherAction, ...]]:
@@ -49,8 +47,6 @@ def same_effect(connection: Connection, effects: Mapping[UUID, Effect]) -> dict[
                 c.source,
                 c.action_id,
                 c.plan_id,
-                c.state,
-                c.recorded_at,
                 compensation_plan.c.contract,
                 func.jsonb_path_query_first(compensation_plan.c.body, path, own).label("item"),
             )
@@ -67,7 +63,6 @@ def same_effect(connection: Connection, effects: Mapping[UUID, Effect]) -> dict[
                     triggers=planned.get("triggers", ""),
                     same_effect=row.effect in effects[action_id].hashes,
                     same_source=row.source is not None and row.source == effects[action_id].source,
-                    done_at_utc=row.recorded_at if row.state == ActionState.DONE else None,
                 )
                 found[action_id] = (*found.get(action_id, ()), other)
     return found
@@ -91,28 +86,23 @@ def taken_back_beside(same: Mapping[UUID, Sequence[OtherAction]]) -> dict[UUID, 
 
 
 def done_elsewhere(
-    contract_name: str,
-    items: Iterable[PlanItem],
-    same: Mapping[UUID, Sequence[OtherAction]],
-    *,
-    read_up_to_utc: datetime | None,
+    contract_name: str, items: Iterable[PlanItem], same: Mapping[UUID, Sequence[OtherAction]]
 ) -> dict[UUID, str]:
     """Return the items whose effect another action has, or may have by now, and why not to begin them.
 
-    read_up_to_utc: when the cut of their plan was marked.
+    By one row or event two contracts do the same, whatever each of them calls its key. Whether the other one's event or
+    row is this break's partner no look by that key tells, so that stays with people.
     """
     reasons: dict[UUID, str] = {}
     for item in items:
         for other in same.get(item.action_id, ()):
+            by = f"plan {other.plan_id} of {other.contract}"
             if _excludes(contract_name, item, other):
-                reasons[item.action_id] = f"plan {other.plan_id} of {other.contract} has done the same, or is doing it"
-            elif _may_be_the_same(contract_name, other, read_up_to_utc):
-                lacking = (
-                    "that has not ended" if other.done_at_utc is None else "this plan's run has not read what came"
-                )
+                reasons[item.action_id] = f"{by} has done the same, or is doing it"
+            elif other.same_source and other.contract != contract_name:
                 reasons[item.action_id] = (
-                    f"plan {other.plan_id} of {other.contract} repairs by the same row or event, and {lacking}; the "
-                    "plan of a run after that has it again, if it is broken still"
+                    f"{by} has repaired by the same row or event, or may have; look what came of that, and repair this "
+                    "one by hand, or write the break off"
                 )
     return reasons
 
@@ -129,13 +119,3 @@ def _excludes(contract_name: str, item: PlanItem, other: OtherAction) -> bool:
     if item.kind is RepairKind.TRIGGER or other.triggers:
         return other.contract != contract_name
     return other.reverses == item.reverses
-
-
-def _may_be_the_same(contract_name: str, other: OtherAction, read_up_to_utc: datetime | None) -> bool:
-    """Return whether another contract may be doing the same under another key, so that no look by the item's key told.
-
-    What was done before the run that found the item broken would have been read by it, under whatever key.
-    """
-    if not other.same_source or other.contract == contract_name:
-        return False
-    return other.done_at_utc is None or read_up_to_utc is None or other.done_at_utc > read_up_to_utc

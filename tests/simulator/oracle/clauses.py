@@ -437,7 +437,6 @@ class Oracle:
             if any(one.break_id == found.break_id for one in run.result.breaks):
                 return False
         return False
-        return False
 
     def _touched(self, facts: KeyFacts) -> str:
         """What else is true of a wrong that nobody told: by it a known violation is told from any other."""

@@ -181,7 +181,7 @@ def claim_actions(
         same = _same_effect(engine, effects)
         held = {one for one, row in stored.items() if row.state is not ActionState.REFUSED}
         fresh = [action for action in actions if action.action_id not in held]
-        unclaimed = _why_not(engine, plan, fresh, same, stopped)
+        unclaimed = _why_not(engine, plan.contract, fresh, same, stopped)
         begin = [action for action in fresh if action.action_id not in unclaimed]
         again = [
             one
@@ -218,15 +218,14 @@ def _stored(engine: Store, action_ids: Sequence[UUID]) -> dict[UUID, StoredActio
 
 def _why_not(
     engine: Store,
-    plan: Plan,
+    contract_name: str,
     actions: Sequence[Any],
     same: Mapping[UUID, Sequence[OtherAction]],
     stopped: Mapping[UUID, str],
 ) -> dict[UUID, str]:
     items = [action for action in actions if isinstance(action, PlanItem)]
-    outstanding = outstanding_among(engine, plan.contract, [item.break_id for item in items])
-    read_up_to_utc = next(one.cut.marked_at_utc for one in engine.of(plan.contract).cuts if one.cut.n == plan.cut_n)
-    elsewhere = done_elsewhere(plan.contract, items, same, read_up_to_utc=read_up_to_utc)
+    outstanding = outstanding_among(engine, contract_name, [item.break_id for item in items])
+    elsewhere = done_elsewhere(contract_name, items, same)
     gone = {item.action_id: NOT_OUTSTANDING for item in items if item.break_id not in outstanding}
     told = {one.action_id: stopped[one.action_id] for one in actions if one.action_id in stopped}
     return {one: reason for one, reason in (elsewhere | gone | told).items() if reason}
@@ -258,7 +257,6 @@ def _same_effect(engine: Store, effects: Mapping[UUID, Effect]) -> dict[UUID, tu
                 triggers=item.triggers,
                 same_effect=row.effect in effects[ours].hashes,
                 same_source=row.source is not None and row.source == effects[ours].source,
-                done_at_utc=row.stored.recorded_at if row.stored.state is ActionState.DONE else None,
             )
             found[ours] = (*found.get(ours, ()), other)
     return found

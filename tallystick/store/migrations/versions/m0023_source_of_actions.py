@@ -24,20 +24,17 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Raises DowngradeRefused where an action that has one may still be done: nobody else may do the same meanwhile.
-
-    One that is done is known by what came of it. An executor that is about to begin one is waited for.
-    """
+    """Raises DowngradeRefused where an action has one. An executor that is about to begin one is waited for."""
     op.execute("lock table tallystick.compensation_action in access exclusive mode")
-    begun = (
+    kept = (
         "select p.contract from tallystick.compensation_action as a "
         "join tallystick.compensation_plan as p on p.plan_id = a.plan_id "
-        "where a.source is not null and a.state in ('executing', 'waiting') order by 1 limit 1"
+        "where a.source is not null order by 1 limit 1"
     )
-    contract = op.get_bind().exec_driver_sql(begun).scalar()
+    contract = op.get_bind().exec_driver_sql(kept).scalar()
     if contract is not None:
         raise DowngradeRefused(
-            f"a repair of {contract} is under way or waits for a person, and revision 0022 has no place for the row or "
-            "event that it is made from; expected a store in which all repairs have ended; let them end first"
+            f"repairs of {contract} are kept by the row or event that they were made from, and revision 0022 has no "
+            "place for it; expected a store in which this version has repaired nothing; stay at this version"
         )
     op.execute("alter table tallystick.compensation_action drop column source")
