@@ -521,8 +521,10 @@ def test_the_newest_cut_that_had_read_a_partition_up_to_its_mark_is_told(store: 
             cut = replace(cut, topic_slices=(held,))
         if n >= 2:
             added = replace(cut.topic_slices[0].snapshot, partition=1)
-            offsets = OffsetRange(topic="billing.payouts", partition=1, kafka_offset_start=0, kafka_offset_end=1)
-            cut = replace(cut, topic_slices=(*cut.topic_slices, TopicSlice(offsets=offsets, snapshot=added, mark=2)))
+            offsets = OffsetRange(
+                topic="billing.payouts", partition=1, kafka_offset_start=n - 2, kafka_offset_end=n - 1
+            )
+            cut = replace(cut, topic_slices=(*cut.topic_slices, TopicSlice(offsets=offsets, snapshot=added, mark=9)))
         books.save(store, replace(cut, by_time=n == 3))
         commit_run(store, books.result(n), attempt=claim_attempt(store, "payouts", n), alerts=())
     asked = [(part, n) for n in range(6)]
