@@ -322,8 +322,15 @@ ELSEWHERE = (
 )
 
 
+UNKNOWN = (
+    "under which compensation.trigger.connection its run was asked for is not known, since the contract that its plan "
+    "began under is not stored or not readable; the Airflow of the contract's own has no such run"
+)
+
+
+@pytest.mark.parametrize(("readable", "why"), [(True, ELSEWHERE), (False, UNKNOWN)])
 def test_of_a_run_that_the_airflow_of_before_may_have_the_one_of_now_says_nothing(
-    handed: HandedBooks, monkeypatch: pytest.MonkeyPatch
+    handed: HandedBooks, monkeypatch: pytest.MonkeyPatch, readable: bool, why: str
 ) -> None:
     """It has none, and said that it was deleted or never began."""
     plan = handed.plan()
@@ -333,11 +340,13 @@ def test_of_a_run_that_the_airflow_of_before_may_have_the_one_of_now_says_nothin
     before, another = handed.airflow, AirflowOfAnOwner()
     under_connection(handed, "another")
     monkeypatch.setattr(trigger_dags, "open_airflow", another.opened)
+    if not readable:
+        monkeypatch.setattr(trigger_dags, "contract_of_fingerprint", lambda *_: None)
     for _ in range(2):
         ((fate, reason),) = handed.start(plan)
         assert (fate, handed.state(plan)) == ("refused", ActionState.WAITING)
-        assert reason.startswith(f"{LOOK}{ELSEWHERE}. Look whether it was done")
-        assert [(str(one.effect), one.reason) for one in handed.look(plan)] == [("hidden", ELSEWHERE)]
+        assert reason.startswith(f"{LOOK}{why}. Look whether it was done")
+        assert [(str(one.effect), one.reason) for one in handed.look(plan)] == [("hidden", why)]
     under_connection(handed, "airflow")
     monkeypatch.setattr(trigger_dags, "open_airflow", before.opened)
     assert handed.start(plan) == [("already_done", "")]
