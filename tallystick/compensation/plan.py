@@ -67,6 +67,19 @@ class SourceRow:
         return {self.currency: abs(self.amount_minor)}
 
 
+def source_of_break(found: Break) -> SourceRow:
+    """Return what is known of the source where no row is at hand."""
+    return SourceRow(
+        row_id="",
+        match_key=found.match_key,
+        transaction_key=found.transaction_key,
+        leg=found.leg,
+        amount_minor=found.amount_minor,
+        currency=found.currency,
+        occurred_at="",
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class CurrentRow(SourceRow):
     """A row as it stands in the ledger. takes_back: row id of the one that it names as taken back, "" for any other."""

@@ -18,6 +18,7 @@ from tallystick.compensation.plan import (
     SourceRow,
     action_id_of,
     rules_of,
+    source_of_break,
 )
 from tallystick.contract.compensation import COUNTERPOSTABLE, POSTABLE, REPUBLISHABLE, REVERSIBLE, CompensationRules
 from tallystick.contract.contract import Contract
@@ -323,16 +324,7 @@ def _source_of(candidate: Candidate, place: str) -> SourceRow:
     """Return the source of its event or rows: the ledger row, also a surplus one; without a row, the event."""
     if candidate.rows:
         return next((row for row in candidate.rows if ledger_item_id(row.row_id) == place), candidate.rows[0]).source
-    found = candidate.item_break
-    return SourceRow(
-        row_id="",
-        match_key=found.match_key,
-        transaction_key=found.transaction_key,
-        leg=found.leg,
-        amount_minor=found.amount_minor,
-        currency=found.currency,
-        occurred_at="",
-    )
+    return source_of_break(candidate.item_break)
 
 
 def _item(

@@ -17,7 +17,7 @@ from sqlalchemy.dialects.postgresql import JSONPATH
 
 from tallystick.alerting.policy import alerts_of_write_off
 from tallystick.compensation.effect_words import effect_hashes
-from tallystick.compensation.plan import PlanItem, RepairKind, action_id_of
+from tallystick.compensation.plan import PlanItem, RepairKind, action_id_of, source_of_break
 from tallystick.compensation.write_off import (
     BreakWrittenOff,
     RepairBegun,
@@ -107,13 +107,7 @@ def done_to_the_topic(contract: Contract, found: Break, cut: Cut) -> tuple[str, 
         break_id=found.break_id,
         break_class=found.break_class,
         topic=topic,
-        row_id="",
-        match_key=found.match_key,
-        transaction_key=found.transaction_key,
-        leg=found.leg,
-        amount_minor=found.amount_minor,
-        currency=found.currency,
-        occurred_at="",
+        **vars(source_of_break(found)),
     )
     return effect_hashes(item, topic_id=ids.get(topic, topic), ledger="")
 
