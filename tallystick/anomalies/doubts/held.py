@@ -242,11 +242,8 @@ def _paired_before(unmatched: UnmatchedItems) -> str:
 
 def _taken_back_and_gone(unmatched: UnmatchedItems) -> str:
     """Why an event without row is neither missing nor a phantom: its row was there, and was taken back."""
-    events = [
-        one
-        for one in unmatched.of(MatchStatus.PARTNER_EXPIRED, ItemSide.TOPIC)
-        if one.reason.code is ReasonCode.TAKEN_BACK_ROW_GONE
-    ]
+    expired = unmatched.of(MatchStatus.PARTNER_EXPIRED, ItemSide.TOPIC)
+    events = [one for one in expired if one.reason.code is ReasonCode.TAKEN_BACK_ROW_GONE]
     if not events:
         return ""
     return (
@@ -257,11 +254,8 @@ def _taken_back_and_gone(unmatched: UnmatchedItems) -> str:
 
 def _cut_away(unmatched: UnmatchedItems) -> str:
     """Why a row that was paired is neither matched nor a second one: its event went while the run read."""
-    rows = [
-        one
-        for one in unmatched.of(MatchStatus.UNSETTLED, ItemSide.LEDGER)
-        if one.reason.code is ReasonCode.PARTNER_CUT_AWAY
-    ]
+    unsettled = unmatched.of(MatchStatus.UNSETTLED, ItemSide.LEDGER)
+    rows = [one for one in unsettled if one.reason.code is ReasonCode.PARTNER_CUT_AWAY]
     if not rows:
         return ""
     return (

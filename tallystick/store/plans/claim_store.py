@@ -5,7 +5,7 @@ An action begins only while its break is outstanding, and only where no other ac
 whatever contract: two contracts over one topic give one break two ids.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -34,12 +34,11 @@ from tallystick.store.plans.plan_store import (
 from tallystick.store.plans.same_effect_store import OtherAction, done_elsewhere, same_effect, taken_back_beside
 from tallystick.store.runs.cut_store import LEDGER
 from tallystick.store.schema import compensation_action, cut_slice, open_item, verdict
+from tallystick.store.statement_parts import in_parts
 
 STARTING = "starting"
 """Key of the outcome of an action whose DAG has been asked for."""
 NOT_OUTSTANDING = "its break is not outstanding any more"
-_AT_ONCE = 1000
-"""Rows of one statement, far below what PostgreSQL takes as parameters."""
 
 Allow = Callable[[Sequence[AbortItem | PlanItem], DailyUsage], None]
 """Raises where these actions may not be done beside what the day has spent on others already."""
@@ -215,7 +214,7 @@ def _outstanding(connection: Connection, contract_name: str, break_ids: Collecti
         .exists()
     )
     found: set[UUID] = set()
-    for some in _in_parts(sorted(set(break_ids))):
+    for some in in_parts(sorted(set(break_ids))):
         statement = select(broken.c.break_id).where(
             broken.c.contract == contract_name,
             broken.c.break_id.in_(some),
@@ -262,7 +261,7 @@ def _begin(
         }
         for action in actions
     ]
-    for some in _in_parts(rows):
+    for some in in_parts(rows):
         statement = upsert(compensation_action).values(some)
         fresh = statement.excluded
         connection.execute(
@@ -291,11 +290,7 @@ def _void_progress(outcome: Any) -> Any:
 
 def _stored(connection: Connection, action_ids: Sequence[UUID]) -> dict[UUID, StoredAction]:
     found: dict[UUID, StoredAction] = {}
-    for some in _in_parts(action_ids):
+    for some in in_parts(action_ids):
         statement = select(compensation_action).where(compensation_action.c.action_id.in_(some))
         found |= {row.action_id: action_of(row) for row in connection.execute(statement)}
     return found
-
-
-def _in_parts(rows: Sequence[Any]) -> Iterable[Sequence[Any]]:
-    return (rows[first : first + _AT_ONCE] for first in range(0, len(rows), _AT_ONCE))

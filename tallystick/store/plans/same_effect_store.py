@@ -11,9 +11,7 @@ from tallystick.compensation.effect_words import Effect
 from tallystick.compensation.plan import PlanItem, RepairKind
 from tallystick.store.plans.plan_store import HOLDING
 from tallystick.store.schema import compensation_action, compensation_plan
-
-_AT_ONCE = 1000
-"""Hashes of one statement, far below what PostgreSQL takes as parameters."""
+from tallystick.store.statement_parts import in_parts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +36,7 @@ def same_effect(connection: Connection, effects: Mapping[UUID, Effect]) -> dict[
     own = func.jsonb_build_object("id", cast(c.action_id, Text))
     path = cast("$.items[*] ? (@.action_id == $id)", JSONPATH)
     found: dict[UUID, tuple[OtherAction, ...]] = {}
-    asked = sorted(ours)
-    for first in range(0, len(asked), _AT_ONCE):
-        some = asked[first : first + _AT_ONCE]
+    for some in in_parts(sorted(ours)):
         statement = (
             select(
                 c.effect,
