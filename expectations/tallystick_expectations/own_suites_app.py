@@ -13,6 +13,7 @@ from pathlib import Path
 from tallystick.connections.connections import store_dsn
 from tallystick.contract.contract import load_contract
 from tallystick.host.artifacts import artifacts_place
+from tallystick.host.gc_tuning import short_process
 from tallystick.pipeline.local_run import stored_run
 from tallystick.pipeline.own_expectations import are_due
 from tallystick.store.engine import open_store
@@ -37,4 +38,5 @@ def main(argv: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    with short_process():
+        main(sys.argv[1:])

@@ -4,8 +4,8 @@
 
 Several pairs of --contract and --cut are judged one after the other in one Spark session; one that fails stops none of
 the others. With --follow further ones are read from a named pipe while the session lives, a JSON object a line
-({"contract": FILE, "cut": N}, and "reread": true where that is asked for), until whoever writes them closes it: a
-standard input would not do, spark-submit hands none on.
+({"contract": FILE, "cut": N}, and "reread": true where that is asked for), until whoever writes them closes it. The
+client of a Spark Connect server can be given /dev/stdin; spark-submit hands no standard input on.
 
 Addresses come from the environment (TALLYSTICK_STORE_DSN, TALLYSTICK_CONN_<ID>), never from argv; all breaks are also
 written as Parquet under TALLYSTICK_ARTIFACTS_DIR. Prints one JSON line per step. Exits 0 once each verdict is stored,
@@ -40,7 +40,7 @@ from tallystick.contract.change import refuse_other_books
 from tallystick.contract.contract import Contract, load_contract
 from tallystick.documents.breaks_parquet import breaks_file
 from tallystick.host.artifacts import ArtifactsUnreachable, Copies, Place, artifacts_place, copies_of, delete_folder
-from tallystick.host.gc_tuning import relaxed_gc
+from tallystick.host.gc_tuning import relaxed_gc, short_process
 from tallystick.host.private_files import private_folder
 from tallystick.judging.canaries import missed_canaries
 from tallystick.judging.judge import judge
@@ -76,6 +76,7 @@ from tallystick.store.runs.run_store import commit_run, read_run, read_run_head
 from tallystick.text.plain import printed_text
 from tallystick_spark.readers.key_index_files import IndexPlan
 from tallystick_spark.scan import CutToScan, reads_log, scan_cut
+from tallystick_spark.session import is_client, load_client
 
 _PR_SET_PDEATHSIG = 1
 
@@ -129,6 +130,8 @@ def announce_figures(step: str, figures: Mapping[str, object]) -> None:
 def main(argv: Sequence[str]) -> None:
     arguments = parse_arguments(argv)
     die_with_parent()
+    if arguments.follow and is_client():
+        load_client()
     given = [
         CutJob(contract_file, cut_n, arguments.reread)
         for contract_file, cut_n in zip(arguments.contract, arguments.cut, strict=True)
@@ -380,7 +383,8 @@ def die_with_parent() -> None:
 def run_submitted() -> None:
     """Run what the command line asks for, and announce that it is done."""
     started = time.monotonic()
-    main(sys.argv[1:])
+    with short_process():
+        main(sys.argv[1:])
     announce("done", seconds=round(time.monotonic() - started, 2))
 
 

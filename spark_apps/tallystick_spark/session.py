@@ -4,6 +4,7 @@ SPARK_REMOTE names such a server, and SPARK_CONNECT_AUTHENTICATE_TOKEN its token
 app is a client, which needs no Java: neither SparkContext nor the JVM's objects are there to be asked.
 """
 
+import importlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -45,6 +46,11 @@ class SparkServerRefused(TallystickError):
 def is_client() -> bool:
     """Return whether this process is the client of a Spark Connect server."""
     return bool(os.environ.get(REMOTE_VARIABLE))
+
+
+def load_client() -> None:
+    """Import what the first session of a client would, while nobody waits for it."""
+    importlib.import_module("pyspark.sql.connect.session")
 
 
 @contextmanager

@@ -13,7 +13,6 @@ import typer
 
 from tallystick.cli.renamed import RenamingGroup, old_option
 from tallystick.host.extras import missing_extra
-from tallystick.host.gc_tuning import relaxed_gc
 from tallystick.model.errors import TallystickError
 from tallystick.model.verdict import ExitCode
 from tallystick.text.plain import printed_text, unwritable
@@ -27,12 +26,8 @@ class TextRefused(TallystickError):
 
 
 class CommandGroup(RenamingGroup):
-    """Run a command, and turn what it raises into an exit code that no verdict has.
+    """Run a command, and turn what it raises into an exit code that no verdict has."""
 
-    A short command is mostly imports; garbage collection during them was a tenth of its time.
-    """
-
-    @relaxed_gc()
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)

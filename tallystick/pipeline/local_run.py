@@ -4,8 +4,10 @@ contract's own expectations, write the reports.
 The same parts in the same order as the DAG; who looks on is told by an observer. The clock and the waiting are given.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+import importlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -23,6 +25,7 @@ from tallystick.model.verdict import ExitCode
 from tallystick.pipeline.make_cut import resolve_cut
 from tallystick.pipeline.own_expectations import are_due, evaluate_apart
 from tallystick.pipeline.sources import observe
+from tallystick.spark.client_ahead import ClientAhead
 from tallystick.spark.spark_job import REMOTE_VARIABLE, Observer, SparkAppFailed, run_job, submit_argv
 from tallystick.store.clock import StoreClock
 from tallystick.store.runs.contract_store import read_contract
@@ -68,20 +71,23 @@ class LocalRun:
         return self.clock().now_utc
 
 
-def reconcile_now(contracts: Sequence[LocalRun], *, settle: bool, judged: Judged) -> None:
+def reconcile_now(
+    contracts: Sequence[LocalRun], *, settle: bool, judged: Judged, ahead: ClientAhead | None = None
+) -> None:
     """Reconcile all since the last cuts, up to now; tell of each run and its report once its verdict is stored.
 
     The window begins where the newest cut's window ended; a contract without cuts gets its baseline. A cut that an
     earlier run left without a verdict is judged first, and told like any other. Where something fails, the verdicts
-    stored until then have been told. Raises SparkAppFailed, RunNotJudged.
+    stored until then have been told. ahead: a client that waits for its cuts.
+    Raises SparkAppFailed, RunNotJudged.
     """
     for local in contracts:
-        unfinished = _finish_earlier(local)
+        unfinished = _finish_earlier(local, ahead)
         if unfinished is not None:
             judged(unfinished, _tell_people(local, unfinished))
     cuts = [(local, fix_cut(local, settle=settle)) for local in contracts]
     try:
-        _judge(cuts)
+        _judge(cuts, ahead)
     except SparkAppFailed:
         _tell_of_judged(cuts, judged)
         raise
@@ -125,7 +131,8 @@ def reread(local: LocalRun, n: int) -> tuple[StoredRun, Place]:
         return run, _report(local, run)
     argv = submit_argv([(local.contract_file, n)], reread=True, environment=local.environment)
     try:
-        _run_app(local, argv, n, listen)
+        with _kept_log(local, n) as log:
+            run_job(argv, log=log, environment=local.environment, observe=listen)
     finally:
         if same == [False]:
             raise RereadDiffers(
@@ -154,13 +161,13 @@ def report_of(engine: Engine, run: StoredRun, artifacts: Place) -> Place:
     return write_report(run, contract, artifacts)
 
 
-def _finish_earlier(local: LocalRun) -> StoredRun | None:
+def _finish_earlier(local: LocalRun, ahead: ClientAhead | None) -> StoredRun | None:
     """Judge the unfinished cut of a run that was stopped between its cut and its verdict."""
     unfinished = open_cut(local.engine, local.contract.name)
     if unfinished is None or unfinished.is_baseline:
         return None
     local.on_progress("unfinished_cut", {"cut": unfinished.n})
-    _judge([(local, unfinished)])
+    _judge([(local, unfinished)], ahead)
     return stored_run(local.engine, unfinished.contract, unfinished.n)
 
 
@@ -177,7 +184,7 @@ def _settle(local: LocalRun, window_end: datetime) -> None:
         local.sleep(_LOOK_AGAIN.total_seconds())
 
 
-def _judge(cuts: Sequence[tuple[LocalRun, Cut]]) -> None:
+def _judge(cuts: Sequence[tuple[LocalRun, Cut]], ahead: ClientAhead | None) -> None:
     """Let Spark judge the cuts that have no verdict yet, in one session. Raises SparkAppFailed."""
     unjudged = [(local, cut) for local, cut in cuts if read_run(local.engine, cut.contract, cut.n) is None]
     if not unjudged:
@@ -185,17 +192,29 @@ def _judge(cuts: Sequence[tuple[LocalRun, Cut]]) -> None:
     local, cut = unjudged[0]
     server = local.environment.get(REMOTE_VARIABLE)
     local.on_progress("joining_spark" if server else "starting_spark", {})
-    argv = submit_argv(
-        [(one.contract_file, cut.n) for one, cut in unjudged], reread=False, environment=local.environment
-    )
-    _run_app(local, argv, cut.n, local.on_progress)
+    asked = [(one.contract_file, cut.n) for one, cut in unjudged]
+    with ThreadPoolExecutor(1) as beside, _kept_log(local, cut.n) as log:
+        beside.submit(_load_what_tells_people)
+        if ahead is not None and ahead.is_free:
+            ahead.judge(asked, log=log, observe=local.on_progress)
+        else:
+            argv = submit_argv(asked, reread=False, environment=local.environment)
+            run_job(argv, log=log, environment=local.environment, observe=local.on_progress)
 
 
-def _run_app(local: LocalRun, argv: list[str], n: int, observe: Observer) -> None:
-    """Run the Spark app to its end, and let its log lie among the artifacts, however it ends. Raises SparkAppFailed."""
+def _load_what_tells_people() -> None:
+    """Import what alerts and reports need, while Spark reads. What fails here fails again where it is used."""
+    importlib.import_module("tallystick.alerting.sinks.registry")
+    importlib.import_module("tallystick.pipeline.deliver_alerts")
+    importlib.import_module("tallystick.report.write_report").load_template()
+
+
+@contextmanager
+def _kept_log(local: LocalRun, n: int) -> Iterator[Path]:
+    """Yield where the Spark app's log goes; it lies among the artifacts, however the app ends."""
     log = _log_path(local, n)
     try:
-        run_job(argv, log=log, environment=local.environment, observe=observe)
+        yield log
     finally:
         _keep_log(local, log)
 

@@ -36,11 +36,12 @@ def write_report(run: StoredRun, contract: Contract, artifacts: Place) -> Place:
 
 def render_report(run: StoredRun, contract: Contract) -> str:
     """The page. Pure: no clock, no address, no version; every order is fixed."""
-    return _template().render(page=report_page(run, contract))
+    return load_template().render(page=report_page(run, contract))
 
 
 @cache
-def _template() -> Template:
+def load_template() -> Template:
+    """Compile the page's template and those that it imports, once."""
     environment = Environment(
         loader=PackageLoader("tallystick.report", package_path=""),
         autoescape=True,
@@ -53,4 +54,6 @@ def _template() -> Template:
     css, _, _ = loader.get_source(environment, "report.css")
     environment.globals["css"] = Markup(css)  # our own file, no value in it
     environment.filters |= {"count": "{:,}".format, "time": format_time, "untrusted": escape_untrusted}
+    for name in environment.list_templates(extensions=["jinja2"]):
+        environment.get_template(name)
     return environment.get_template("report.html.jinja2")

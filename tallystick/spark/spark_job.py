@@ -20,7 +20,7 @@ from tallystick.host.private_files import private_file, private_folder
 from tallystick.model.errors import TallystickError
 from tallystick.spark.jars import has_kafka_source
 
-_APP = "tallystick_spark.reconcile_app"
+_CLIENT, _APP = "tallystick_spark", "tallystick_spark.reconcile_app"
 _SECONDS_TO_STOP = 10
 _LAST_WORDS_BYTES = 1 << 20
 """An error that stands further from a log's end is not its last one."""
@@ -91,8 +91,13 @@ def submit_argv(cuts: Iterable[tuple[Path, int]], *, reread: bool, environment: 
         *(["--reread"] if reread else []),
     ]
     if environment.get(REMOTE_VARIABLE):
-        return [sys.executable, "-m", _APP, *asked]
+        return client_argv(*asked)
     return [*submit_with(spark_settings(environment), environment), str(find_app()), *asked]
+
+
+def client_argv(*asked: str) -> list[str]:
+    """Return the command line of the app as the client of a server."""
+    return [sys.executable, "-m", _CLIENT, *asked]
 
 
 def submit_with(settings: Mapping[str, str], environment: Mapping[str, str], *options: str) -> list[str]:
@@ -138,26 +143,34 @@ def run_job(argv: list[str], *, log: Path, environment: Mapping[str, str], obser
     private_folder(log.parent)
     with (
         private_file(log).open("w", encoding="utf-8") as errors,
-        _child(argv, environment, errors) as job,
+        child(argv, environment, errors) as job,
     ):
-        assert job.stdout is not None
-        for line in job.stdout:
-            step = _step(line)
-            if step:
-                observe(step.pop("step"), step)
-            else:
-                errors.write(line)
-        code = job.wait()
+        listen(job, errors, log=log, observe=observe)
+
+
+def listen(job: subprocess.Popen[str], errors: IO[str], *, log: Path, observe: Observer) -> None:
+    """Tell each step that a child reports, to its end; all else it prints goes to its log. Raises SparkAppFailed."""
+    assert job.stdout is not None
+    for line in job.stdout:
+        step = _step(line)
+        if step:
+            observe(step.pop("step"), step)
+        else:
+            errors.write(line)
+    code = job.wait()
+    errors.flush()
     if code:
         raise SparkAppFailed(f"the Spark app ended with exit code {code}: {last_words(log)}; its log is {log}")
 
 
 @contextmanager
-def _child(argv: list[str], environment: Mapping[str, str], errors: IO[str]) -> Iterator[subprocess.Popen[str]]:
-    """A process in a session of its own, so that Ctrl-C reaches it through us, and all of it at once."""
+def child(
+    argv: list[str], environment: Mapping[str, str], errors: IO[str], *, stdin: int = subprocess.DEVNULL
+) -> Iterator[subprocess.Popen[str]]:
+    """Start a process in a session of its own, so that Ctrl-C reaches it through us, and all of it at once."""
     job = subprocess.Popen(
         argv,
-        stdin=subprocess.DEVNULL,
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=errors,
         text=True,
@@ -180,8 +193,9 @@ def end_session(job: subprocess.Popen[Any]) -> None:
             job.wait(_SECONDS_TO_STOP)
         _signal_session(job, signal.SIGKILL)
         job.wait()
-    if job.stdout is not None:
-        job.stdout.close()
+    for pipe in filter(None, (job.stdin, job.stdout)):
+        with suppress(BrokenPipeError):
+            pipe.close()
 
 
 def _signal_session(job: subprocess.Popen[Any], how: signal.Signals) -> None:

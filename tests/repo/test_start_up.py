@@ -55,6 +55,18 @@ def test_a_cut_imports_no_arrow() -> None:
     assert imported_by("tallystick.ledger.parquet", ARROW) == {*ARROW}
 
 
+def test_a_command_that_needs_no_contract_does_not_load_what_checks_one() -> None:
+    """Two thirds of the time of `tallystick --help`."""
+    assert imported_by("tallystick.cli.app", ("pydantic",)) == set()
+    assert imported_by("tallystick.contract.contract", ("pydantic",)) == {"pydantic"}
+
+
+def test_the_script_begins_with_what_every_command_needs() -> None:
+    """What it imports is loaded with few searches for garbage, so nothing is before that is said."""
+    assert imported_by("tallystick.__main__", ("typer", "rich", "tallystick.cli.app")) == set()
+    assert imported_by("tallystick.cli.app", ("typer", "tallystick.cli.app")) == {"typer", "tallystick.cli.app"}
+
+
 def test_the_revision_that_a_store_must_have_is_the_newest_migrations() -> None:
     """It is written down, so that who opens a store need not load the migrations."""
     assert ScriptDirectory(str(Path(migrations.__file__).parent)).get_current_head() == REVISION

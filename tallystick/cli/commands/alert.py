@@ -8,7 +8,6 @@ import typer
 
 from tallystick.cli.shared_options import AsJson, ContractFile
 from tallystick.connections.connections import store_dsn
-from tallystick.contract.contract import load_contract
 from tallystick.host.artifacts import artifacts_place
 from tallystick.model.verdict import ExitCode
 
@@ -62,6 +61,7 @@ def send_test_page(
     from tallystick.alerting.sample_alert import page_of_test
     from tallystick.alerting.sinks.registry import sinks_from_environment
     from tallystick.cli.output import print_attempts, print_json
+    from tallystick.contract.contract import load_contract
     from tallystick.documents.run import attempt_document
     from tallystick.pipeline.deliver_alerts import send_unrecorded
 

@@ -9,7 +9,6 @@ import typer
 
 from tallystick.cli.shared_options import AsJson, ContractFile
 from tallystick.connections.connections import kafka_from_environment
-from tallystick.contract.contract import load_contract
 from tallystick.model.verdict import ExitCode
 
 if TYPE_CHECKING:
@@ -35,6 +34,7 @@ def check_config(
     Example: `tallystick check-config dags/contracts/billing_payments.yaml`
     """
     from tallystick.cli.output import print_config_check, print_json
+    from tallystick.contract.contract import load_contract
     from tallystick.documents.run import config_check_document
     from tallystick.pipeline.config_check_now import read_config_check
     from tallystick.pipeline.server_proof import proofs_from_environment
@@ -87,6 +87,7 @@ def show_grants(
 
     Example: `tallystick grants dags/contracts/billing_payments.yaml --for kafka`
     """
+    from tallystick.contract.contract import load_contract
     from tallystick.executor.grants import kafka_acls, kafka_commands, postgres_statements
 
     contract = load_contract(contract_file)

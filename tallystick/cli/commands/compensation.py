@@ -12,7 +12,6 @@ import typer
 from tallystick.cli.renamed import RenamingGroup
 from tallystick.cli.shared_options import CUT_MAX, AsJson, ContractFile
 from tallystick.connections.connections import Connections, connections_from_environment, store_dsn
-from tallystick.contract.contract import Contract, load_contract
 from tallystick.model.verdict import exit_code_of
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from tallystick.compensation.plan import Plan
     from tallystick.compensation.signed_approval import Reopening, SignedApproval
+    from tallystick.contract.contract import Contract
     from tallystick.executor.effects.action_log import ItemCheck
     from tallystick.executor.execute_plan import Execution
     from tallystick.report.masking import Mask
@@ -57,6 +57,7 @@ def show_plan(
     from tallystick.cli.output import print_json
     from tallystick.compensation.kill_switch import words_of
     from tallystick.compensation.plan_text import describe_plan
+    from tallystick.contract.contract import load_contract
     from tallystick.documents.plan import plan_document
     from tallystick.executor.draw_plan import draw_plan
     from tallystick.host.terminal_user import this_terminal
@@ -82,7 +83,7 @@ def show_plan(
         )
 
 
-def _newest_cut(engine: "Engine", contract: Contract) -> int:
+def _newest_cut(engine: "Engine", contract: "Contract") -> int:
     """Return the cut of the newest run. Raises PlanRefused where there is none."""
     from tallystick.compensation.plan import PlanRefused
     from tallystick.store.runs.run_store import list_runs
@@ -110,6 +111,7 @@ def print_sheet(contract_file: ContractFile, plan_hash: PlanHash) -> None:
     Example: `tallystick compensation sheet dags/contracts/billing_payouts.yaml 5a1d... > sheet.json`
     """
     from tallystick.compensation.signed_approval import SheetRules, approval_sheet
+    from tallystick.contract.contract import load_contract
     from tallystick.report.masking import Mask
     from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store
@@ -150,6 +152,7 @@ def execute_kept_plan(
     """
     from tallystick.cli.progress import Progress
     from tallystick.compensation.kill_switch import words_of
+    from tallystick.contract.contract import load_contract
     from tallystick.executor.execute_plan import execute_plan
     from tallystick.executor.prove_repairs import contract_to_look_by
     from tallystick.executor.verify_plan import verify_and_keep
@@ -198,7 +201,7 @@ def _print_outcomes(execution: "Execution", checks: Iterable["ItemCheck"], *, ma
         typer.echo(f"{escape_untrusted(mask.key(outcome.match_key))}: {words}. {why}".rstrip())
 
 
-def _kept_plan(engine: "Engine", contract: Contract, plan_hash: str) -> "Plan":
+def _kept_plan(engine: "Engine", contract: "Contract", plan_hash: str) -> "Plan":
     from tallystick.compensation.plan import PlanStale, plan_id_of
     from tallystick.store.plans.plan_store import read_plan
     from tallystick.text.plain import escape_untrusted
@@ -212,7 +215,7 @@ def _kept_plan(engine: "Engine", contract: Contract, plan_hash: str) -> "Plan":
     return plan
 
 
-def _keep_signed(engine: "Engine", contract: Contract, plan: "Plan", sheets: Sequence[Path]) -> None:
+def _keep_signed(engine: "Engine", contract: "Contract", plan: "Plan", sheets: Sequence[Path]) -> None:
     """Check each sheet's signature, and record the approval in the audit trail. Raises ApprovalRefused."""
     if not sheets:
         return
@@ -236,7 +239,7 @@ def _environment() -> str:
     return os.environ.get("TALLYSTICK_ENVIRONMENT", "production")
 
 
-def _acting_connections(contract: Contract) -> Connections:
+def _acting_connections(contract: "Contract") -> Connections:
     rules = contract.compensation
     post, trigger = (rules.post, rules.trigger) if rules else (None, None)
     return connections_from_environment(
@@ -272,6 +275,7 @@ def reopen(
     """
     from tallystick.compensation.kill_switch import words_of
     from tallystick.compensation.signed_approval import reopening_sheet
+    from tallystick.contract.contract import load_contract
     from tallystick.host.terminal_user import at_terminal, this_terminal
     from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store
@@ -298,7 +302,7 @@ def reopen(
     typer.echo(f"action {done.action_id}: reopened, was {done.was}; the next plan may repair break {done.break_id}")
 
 
-def _reopening_of(engine: "Engine", contract: Contract, action: str, *, by: str, reason: str) -> "Reopening":
+def _reopening_of(engine: "Engine", contract: "Contract", action: str, *, by: str, reason: str) -> "Reopening":
     """Describe what a second person signs. Raises ReopenRefused if no such action is done or waits, so that nobody
     signs in vain.
     """
@@ -327,7 +331,7 @@ def _reopening_of(engine: "Engine", contract: Contract, action: str, *, by: str,
 
 
 def _second_person(
-    contract: Contract, reopening: "Reopening", sheet: Path, *, asked: tuple[str, str], now_utc: datetime
+    contract: "Contract", reopening: "Reopening", sheet: Path, *, asked: tuple[str, str], now_utc: datetime
 ) -> "SignedApproval":
     """Check the signed sheet. Raises ApprovalRefused, ApprovalTooOld."""
     from tallystick.compensation.approval_rules import approval_holds, refuse_one_reopener

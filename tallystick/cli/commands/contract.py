@@ -2,23 +2,18 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 import yaml
 
 from tallystick.cli.shared_options import AsJson, ContractFile
 from tallystick.connections.connections import store_dsn
-from tallystick.contract.contract import (
-    Contract,
-    ContractRefused,
-    contract_of,
-    load_contract,
-    load_contracts,
-    shared_name,
-)
 from tallystick.host.yaml_file import read_mapping
 from tallystick.model.verdict import ExitCode
+
+if TYPE_CHECKING:
+    from tallystick.contract.contract import Contract
 
 contract_commands = typer.Typer(
     no_args_is_help=True,
@@ -41,6 +36,7 @@ def check_contracts(
     Example: `tallystick contract check dags/contracts`
     """
     from tallystick.cli.output import print_contracts, print_json
+    from tallystick.contract.contract import ContractRefused
 
     contracts, faults = _read_contracts(paths)
     if faults:
@@ -51,11 +47,13 @@ def check_contracts(
         print_contracts(contracts)
 
 
-def _read_contracts(paths: list[Path]) -> tuple[list[Contract], list[str]]:
+def _read_contracts(paths: list[Path]) -> "tuple[list[Contract], list[str]]":
     """Return all contracts of files and folders, and the faults. A folder without a contract is a fault, too.
 
     So is a name that two files have. A file that is named twice is read twice.
     """
+    from tallystick.contract.contract import ContractRefused, load_contract, load_contracts, shared_name
+
     contracts: list[Contract] = []
     faults: list[str] = []
     paths_by_name: dict[str, Path] = {}
@@ -76,7 +74,7 @@ def _read_contracts(paths: list[Path]) -> tuple[list[Contract], list[str]]:
     return contracts, faults
 
 
-def _contract_document(contract: Contract) -> dict[str, object]:
+def _contract_document(contract: "Contract") -> dict[str, object]:
     return {
         "contract": contract.name,
         "version": contract.version,
@@ -112,6 +110,7 @@ def print_odcs(contract_file: ContractFile) -> None:
 
     Example: `tallystick contract to-odcs dags/contracts/billing_payments.yaml`
     """
+    from tallystick.contract.contract import load_contract
     from tallystick.documents.odcs import odcs_document
 
     typer.echo(
@@ -137,6 +136,7 @@ def print_contract_of_odcs(
 
     Example: `tallystick contract from-odcs orders.odcs.yaml --kafka shop_kafka --ledger shop_db`
     """
+    from tallystick.contract.contract import contract_of
     from tallystick.documents.odcs import OdcsRefused, contract_of_odcs
 
     odcs = read_mapping(odcs_file)
@@ -163,6 +163,7 @@ def show_contract_changes(
     """
     from tallystick.cli.output import print_contract_changes, print_json
     from tallystick.contract.change import ChangeEffect, contract_changes, gravest
+    from tallystick.contract.contract import load_contract
     from tallystick.documents.run import contract_changes_document
     from tallystick.store.engine import open_store
     from tallystick.store.runs.contract_store import last_actions_table, newest_contract

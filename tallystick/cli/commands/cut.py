@@ -10,7 +10,6 @@ from tallystick.cli.commands.run import local_run
 from tallystick.cli.error_handling import stopped_by_sigterm
 from tallystick.cli.shared_options import AsJson, RunName, run_of
 from tallystick.connections.connections import store_dsn
-from tallystick.contract.contract import load_contract
 
 
 class _MakesByDefault(TyperGroup):
@@ -47,6 +46,7 @@ def store_cuts(
     """
     from tallystick.cli.output import print_json
     from tallystick.cli.progress import Progress
+    from tallystick.contract.contract import load_contract
     from tallystick.pipeline.local_run import fix_cut
 
     contracts = [load_contract(path) for path in contract_files]

@@ -9,8 +9,6 @@ from typing import Annotated
 import typer
 
 from tallystick.connections.connections import connection_text, kafka_from_environment
-from tallystick.contract.contract import load_contract
-from tallystick.contract.field_types import PATTERNS
 from tallystick.host.private_files import system_refusals, usable_folder
 from tallystick.model.direction import Direction
 from tallystick.model.errors import TallystickError
@@ -72,6 +70,7 @@ def write_first_contract(
     Example: `tallystick init orders --topic shop.orders --table shop.booking --kafka shop_kafka --ledger shop_db`
     """
     from tallystick.cli.output import print_proposal
+    from tallystick.contract.contract import load_contract
     from tallystick.proposal.contract_text import contract_text
     from tallystick.proposal.fields import propose
     from tallystick.proposal.look import look_at_table, look_at_topics
@@ -98,6 +97,8 @@ def write_first_contract(
 
 def _refuse(name: str, table: str, path: Path, currency: str | None) -> None:
     """Refuse what no contract can say, and where no file can be. Raises ContractNotProposed, FolderRefused."""
+    from tallystick.contract.field_types import PATTERNS
+
     name_pattern, table_pattern = (
         next((pattern, meaning) for pattern, meaning in PATTERNS.items() if meaning.startswith(begins))
         for begins in ("a name in", "schema.table")

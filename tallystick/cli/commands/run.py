@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,12 +13,12 @@ from tallystick.cli.error_handling import report_error, stopped_by_sigterm
 from tallystick.cli.masked_runs import masked
 from tallystick.cli.shared_options import CUT_MAX, AsJson
 from tallystick.connections.connections import artifacts_folder, connections_from_environment, store_dsn
-from tallystick.contract.contract import Contract, load_contract
 from tallystick.host.artifacts import Place, artifacts_place
 from tallystick.model.verdict import ExitCode, exit_code_of, worst_of
 
 if TYPE_CHECKING:
     from tallystick.cli.progress import Progress
+    from tallystick.contract.contract import Contract
     from tallystick.model.stored_run import StoredRun
     from tallystick.pipeline.local_run import LocalRun
 
@@ -88,25 +89,33 @@ def run_contract(
 def _judge(
     contract_files: list[Path], *, reread: int | None, settle: bool, judged: Callable[["StoredRun", Place], None]
 ) -> None:
-    """Judge all that is due, or read one cut again; judged: called with each run, masked, as soon as it is stored."""
-    from tallystick.cli.progress import Progress
-    from tallystick.pipeline.local_run import reconcile_now
-    from tallystick.pipeline.local_run import reread as read_again
+    """Judge all that is due, or read one cut again; judged: called with each run, masked, as soon as it is stored.
 
-    contracts = [load_contract(path) for path in contract_files]
-    with stopped_by_sigterm(), Progress() as progress:
-        locals_ = [local_run(one, path, progress) for one, path in zip(contracts, contract_files, strict=True)]
+    The client of a server starts first: it loads what it needs while this process does the same.
+    """
+    from tallystick.spark.client_ahead import client_ahead
 
-        def judged_masked(run: "StoredRun", report: Place) -> None:
-            judged(masked(locals_[0].engine, run), report)
+    starts = client_ahead(_spark_environment(), artifacts_folder()) if reread is None else nullcontext()
+    with stopped_by_sigterm(), starts as ahead:
+        from tallystick.cli.progress import Progress
+        from tallystick.contract.contract import load_contract
+        from tallystick.pipeline.local_run import reconcile_now
+        from tallystick.pipeline.local_run import reread as read_again
 
-        if reread is None:
-            reconcile_now(locals_, settle=settle, judged=judged_masked)
-        else:
-            judged_masked(*read_again(locals_[0], reread))
+        contracts = [load_contract(path) for path in contract_files]
+        with Progress() as progress:
+            locals_ = [local_run(one, path, progress) for one, path in zip(contracts, contract_files, strict=True)]
+
+            def judged_masked(run: "StoredRun", report: Place) -> None:
+                judged(masked(locals_[0].engine, run), report)
+
+            if reread is None:
+                reconcile_now(locals_, settle=settle, judged=judged_masked, ahead=ahead)
+            else:
+                judged_masked(*read_again(locals_[0], reread))
 
 
-def local_run(contract: Contract, contract_file: Path, progress: "Progress") -> "LocalRun":
+def local_run(contract: "Contract", contract_file: Path, progress: "Progress") -> "LocalRun":
     """Open the store, whose clock a run uses, and collect what the run needs from the environment.
 
     Raises, before anything is stored: LibraryMissing, ConnectionNotGiven, SparkNotReady, ArtifactsRefused.
@@ -114,12 +123,11 @@ def local_run(contract: Contract, contract_file: Path, progress: "Progress") -> 
     from tallystick.kafka_log.event_decoder import decoder_of
     from tallystick.pipeline.local_run import LocalRun
     from tallystick.spark.spark_job import submit_argv
-    from tallystick.spark.spark_server import with_running_server
     from tallystick.store.clock import read_clock
     from tallystick.store.engine import open_store
 
     artifacts = artifacts_place()
-    environment = with_running_server(os.environ, artifacts_folder())
+    environment = _spark_environment()
     submit_argv((), reread=False, environment=environment)
     for fields in (contract.event, contract.input_event):
         decoder_of(fields)  # what a format needs is there, before a cut is stored
@@ -140,6 +148,13 @@ def local_run(contract: Contract, contract_file: Path, progress: "Progress") -> 
         sleep=time.sleep,
         on_progress=progress.on_progress,
     )
+
+
+def _spark_environment() -> dict[str, str]:
+    """Return what the Spark app is given: with the server that runs for these artifacts, if one does."""
+    from tallystick.spark.spark_server import with_running_server
+
+    return with_running_server(os.environ, artifacts_folder())
 
 
 def _print_runs(runs: "list[tuple[StoredRun, Place]]", *, as_json: bool, as_list: bool) -> None:

@@ -1,6 +1,8 @@
 """Garbage is searched for seldom where many values are kept, and as before afterwards."""
 
 import gc
+import subprocess
+import sys
 
 import pytest
 
@@ -26,3 +28,16 @@ def test_it_comes_back_after_an_error_too_and_from_one_inside_another() -> None:
             fail()
         assert gc.get_threshold()[0] > before[0]
     assert gc.get_threshold() == before
+
+
+@pytest.mark.parametrize(("within", "frozen"), [("short_process", True), ("relaxed_gc", False)])
+def test_only_the_end_of_a_short_process_makes_no_search_of_what_still_lives(within: str, frozen: bool) -> None:
+    code = f"""
+import atexit, gc
+from tallystick.host.gc_tuning import {within}
+atexit.register(lambda: print(gc.get_freeze_count() > 0))
+with {within}():
+    print(gc.get_threshold()[0] >= 1_000_000)
+"""
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert told.stdout.split() == ["True", str(frozen)]

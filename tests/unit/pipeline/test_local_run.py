@@ -33,7 +33,7 @@ class Books:
             raise BrokerUnreachable("Kafka at b:1: nothing listens there")
         return SimpleNamespace(contract=local.contract.name, n=9)
 
-    def judge(self, cuts: Any) -> None:
+    def judge(self, cuts: Any, _: object) -> None:
         places = {(cut.contract, cut.n) for _, cut in cuts}
         self.judged |= places - self.fails
         if places & self.fails:
@@ -87,3 +87,50 @@ def test_a_verdict_is_told_where_the_next_cut_cannot_be_made(books: Books) -> No
     with pytest.raises(BrokerUnreachable):
         books.reconcile("a")
     assert books.told == [("a", 8)]
+
+
+@dataclass
+class Client:
+    """One that was started ahead."""
+
+    is_free: bool = True
+    handed: list[list[tuple[Path, int]]] = field(default_factory=list)
+
+    def judge(self, cuts: list[tuple[Path, int]], *, log: Path, observe: Any) -> None:
+        self.is_free = False
+        self.handed.append(cuts)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "handed", "started"),
+    [
+        (Client(), [[(Path("a.yaml"), 8)]], ["a/9.log"]),
+        (None, None, ["a/8.log", "a/9.log"]),
+    ],
+    ids=["a client waits", "none"],
+)
+def test_a_client_that_was_started_ahead_judges_the_first_cuts_and_the_next_start_their_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ahead: Any, handed: Any, started: list[str]
+) -> None:
+    books = Books(unfinished={"a": 8})
+    jobs: list[str] = []
+    monkeypatch.setattr(local_run, "open_cut", books.open_cut)
+    monkeypatch.setattr(local_run, "fix_cut", books.fix_cut)
+    monkeypatch.setattr(local_run, "read_run", lambda *_: None)
+    monkeypatch.setattr(local_run, "stored_run", lambda *_: SimpleNamespace(place=("a", 8)))
+    monkeypatch.setattr(local_run, "_tell_people", lambda *_: Path("report.html"))
+    monkeypatch.setattr(local_run, "submit_argv", lambda *_, **__: [])
+    monkeypatch.setattr(
+        local_run, "run_job", lambda _, *, log, **__: jobs.append(str(log.relative_to(tmp_path / "logs")))
+    )
+    local: Any = SimpleNamespace(
+        contract=SimpleNamespace(name="a"),
+        contract_file=Path("a.yaml"),
+        engine=None,
+        environment={"SPARK_REMOTE": "sc://localhost:1"},
+        artifacts=tmp_path,
+        folder=tmp_path,
+        on_progress=lambda *_: None,
+    )
+    local_run.reconcile_now([local], settle=True, judged=lambda *_: None, ahead=ahead)
+    assert (getattr(ahead, "handed", None), jobs) == (handed, started)

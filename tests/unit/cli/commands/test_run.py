@@ -49,7 +49,7 @@ def test_a_run_shows_each_verdict_and_what_failed_and_ends_with_the_worst(
     """The first is of a cut that an earlier run had left; a failure comes behind those that were judged."""
     runs = [judged(broken_run, n, Verdict(verdict)) for n, verdict in enumerate(verdicts.split(), start=7)]
 
-    def reconcile(locals_: object, *, settle: bool, judged: Callable[[StoredRun, Path], None]) -> None:
+    def reconcile(locals_: object, *, settle: bool, judged: Callable[[StoredRun, Path], None], ahead: object) -> None:
         for one in runs:
             judged(one, Path("report.html"))
         if failure:

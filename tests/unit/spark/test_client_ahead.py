@@ -1,0 +1,123 @@
+"""A client that is started before its cuts: it waits for them, judges once, and never outlives the run."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tallystick.spark import client_ahead as subject
+from tallystick.spark.client_ahead import ClientAhead, client_ahead
+from tallystick.spark.spark_job import SparkAppFailed, client_argv
+
+SERVER = {**os.environ, "SPARK_REMOTE": "sc://localhost:1"}
+CUTS = [(Path("a.yaml"), 7), (Path("b.yaml"), 3)]
+TELLS = """
+import json, os, sys
+print("loaded", file=sys.stderr, flush=True)
+print(json.dumps({"step": "got", "argv": sys.argv[1:], "pid": os.getpid(), "orders": open("/dev/stdin").read()}))
+"""
+WAITS = """
+import sys
+print("loaded", file=sys.stderr, flush=True)
+sys.stdin.read()
+import time
+time.sleep(600)
+"""
+FAILS = "raise ImportError('no such library')"
+
+
+def children_run(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    monkeypatch.setattr(subject, "client_argv", lambda *asked: [sys.executable, "-u", "-c", code, *asked])
+
+
+def wait_for_words(folder: Path) -> Path:
+    """The log, once the child has written to it."""
+    deadline = time.monotonic() + 30
+    while not (found := [log for log in folder.glob("logs/client_*.log") if log.read_text()]):
+        assert time.monotonic() < deadline, "the child wrote nothing in 30 s"
+        time.sleep(0.01)
+    return found[0]
+
+
+def is_gone(pid: int) -> bool:
+    return not Path(f"/proc/{pid}").exists()
+
+
+def test_it_is_handed_its_cuts_and_its_log_is_named_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    children_run(monkeypatch, TELLS)
+    steps: list[tuple[str, Mapping[str, Any]]] = []
+    log = tmp_path / "logs" / "billing" / "7.log"
+    with client_ahead(SERVER, tmp_path) as ahead:
+        assert ahead is not None
+        assert ahead.is_free
+        waiting = wait_for_words(tmp_path)
+        assert waiting.stat().st_mode & 0o077 == 0
+        ahead.judge(CUTS, log=log, observe=lambda step, figures: steps.append((step, figures)))
+        assert not ahead.is_free
+    ((step, got),) = steps
+    assert (step, got["argv"]) == ("got", ["--follow", "/dev/stdin"])
+    assert [json.loads(line) for line in got["orders"].splitlines()] == [
+        {"contract": "a.yaml", "cut": 7},
+        {"contract": "b.yaml", "cut": 3},
+    ]
+    assert log.read_text() == "loaded\n"
+    assert log.stat().st_mode & 0o077 == 0
+    assert not waiting.exists()
+
+
+def test_the_app_understands_what_it_is_handed(tmp_path: Path) -> None:
+    from tallystick_spark.reconcile_app import CutJob, follow, parse_arguments
+
+    argv = client_argv("--follow", "/dev/stdin")
+    assert argv[:3] == [sys.executable, "-m", "tallystick_spark"]
+    assert parse_arguments(argv[3:]).follow == Path("/dev/stdin")
+    pipe = tmp_path / "orders"
+    pipe.write_text('{"contract": "a.yaml", "cut": 7}\n')
+    assert list(follow(pipe)) == [CutJob(Path("a.yaml"), 7, reread=False)]
+
+
+def test_without_a_server_nothing_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subject, "client_argv", None)
+    environment = {name: value for name, value in SERVER.items() if name != "SPARK_REMOTE"}
+    with client_ahead(environment, tmp_path) as ahead:
+        assert ahead is None
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("waits", [True, False], ids=["it waits", "it has failed"])
+def test_one_that_nobody_needed_leaves_no_process_and_no_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: bool
+) -> None:
+    children_run(monkeypatch, WAITS if waits else FAILS)
+    pids: list[int] = []
+
+    def stopped(ahead: ClientAhead | None) -> None:
+        assert ahead is not None
+        wait_for_words(tmp_path)
+        pids.append(ahead._job.pid)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), client_ahead(SERVER, tmp_path) as ahead:
+        stopped(ahead)
+    assert is_gone(pids[0])
+    assert not [*tmp_path.glob("logs/*")]
+
+
+def test_one_that_failed_before_it_had_its_cuts_is_told_by_its_last_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    children_run(monkeypatch, FAILS)
+    log = tmp_path / "logs" / "billing" / "7.log"
+    with client_ahead(SERVER, tmp_path) as ahead:
+        assert ahead is not None
+        ahead._job.wait(30)
+        with pytest.raises(SparkAppFailed) as failed:
+            ahead.judge(CUTS, log=log, observe=lambda *_: None)
+    assert str(failed.value) == (
+        f"the Spark app ended with exit code 1: ImportError: no such library; its log is {log}"
+    )
