@@ -192,8 +192,9 @@ def follow_anchors(
 
     scanned: the last batches of each slice as they were judged, whatever the log shows by now. compacting: topics.
 
-    Where nothing is left to compare, by a first run or since what was kept has been told, what stands below the cut's
-    end now is kept: a partition that is idle then may be cut back and grow again as well.
+    Where nothing is left to compare, by a first run or since what was kept has been told, and where the slice was left
+    out, what stands below the cut's end now is kept: a partition that is idle then may be cut back and grow again as
+    well.
     """
     known: dict[TopicPartition, list[BatchFingerprint]] = {now.topic_partition: [] for now in sorted(after, key=_place)}
     for one in earlier:
@@ -211,11 +212,17 @@ def follow_anchors(
         rewritten += differs
         new = [replace(one, read_by_cut=cut_n) for one in scanned.get(now.topic_partition, ())]
         known[now.topic_partition] = [*newest_anchors(() if differs else before, new)]
-    bare = [stands_below(read, now) for read, now in going_on if not known[now.topic_partition]]
+    bare = [stands_below(read, now) for read, now in going_on if not known[now.topic_partition] or _is_left_out(read)]
     fetch_below = fetch_ahead(fetch, together, bare)
     for offsets in bare:
-        known[offsets.topic_partition] = [*read_anchors_left(fetch_below, offsets, cut_n=cut_n)]
+        stands = read_anchors_left(fetch_below, offsets, cut_n=cut_n)
+        known[offsets.topic_partition] = [*newest_anchors(known[offsets.topic_partition], stands)]
     return tuple(one for anchors in known.values() for one in anchors), tuple(rewritten)
+
+
+def _is_left_out(read: TopicSlice) -> bool:
+    """Tell whether nothing of a slice could be read: it was written anew since its cut, as its run says, or is gone."""
+    return len(read.offsets) > 0 and not len(read.readable)
 
 
 def _with_written_anew(anchors: Iterable[BatchFingerprint], cut: Cut) -> tuple[BatchFingerprint, ...]:

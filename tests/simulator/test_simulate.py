@@ -81,6 +81,15 @@ UNSEEN = "expired before a run looked there"
             id="cut back behind the last look of a run",
         ),
         pytest.param(
+            OUTPUT_ONLY._replace(slice_by="jdbc", carrier_mode="at_least"),
+            (
+                *("window", ("trade", 0, 4), ("trade", 5, 4), "window", ("truncate", 4), ("trade", 3)),
+                *(("cluster_down", 0, 0, 35), "window", ("retain_all", 5)),
+            ),
+            UNSEEN,
+            id="cut back before a cut whose run could not look",
+        ),
+        pytest.param(
             OUTPUT_ONLY._replace(slice_by="written_xid", carrier_mode="at_most"),
             (
                 *(("pay", 5, 9), ("trade", 5, 2), ("carry", 3, 10), ("truncate", 4, 8, 21), "window"),

@@ -1826,3 +1826,18 @@ def test_an_event_that_came_where_an_election_had_cut_others_away_may_be_younger
     assert ("log_rewritten" in doubts(played, upto=1)[0]) == (after == "rewrite_tail")
     breaks = played.world.store.of("books").verdicts[2].result.breaks
     assert {str(one.break_class) for one in breaks} == told
+
+
+CUT_BACK_WHILE_READ = (
+    *(("trade", 4, 2), "window", ("trade", 0, 4), ("trade", 5, 4), ("rewrite_tail", 4, 1, 33), "window"),
+)
+
+
+def test_a_log_that_is_cut_back_again_behind_a_slice_that_was_left_out_is_told_again() -> None:
+    config = Config(direction="ledger_to_topic", slice_by="jdbc", producer_mode="plain", carrier_mode="at_least")
+    again = (("truncate", 4), ("trade", 3), ("cluster_down", 0, 0, 35), "window", "cluster_down", "window")
+    later = (("retain_all", 5), ("pay", 1, 9), ("trade", 4, 2), "window")
+    told = doubts(play(config, *CUT_BACK_WHILE_READ, *again, *later), upto=2)
+    assert ["log_rewritten" in one for one in told] == [True, True]
+    told = doubts(play(config, *CUT_BACK_WHILE_READ, ("trade", 3), "window"), upto=2)
+    assert ["log_rewritten" in one for one in told] == [True, False]

@@ -8,6 +8,7 @@ from tallystick.model.cut import Cut
 from tallystick.model.findings import Break
 from tallystick.model.offsets import TopicPartition
 from tests.simulator.oracle.unread import takes, was_taken
+from tests.simulator.standins.store import Books
 from tests.simulator.world.input_log import InputLog
 from tests.simulator.world.truth import EventFact, Truth
 from tests.simulator.world.world import World
@@ -85,15 +86,25 @@ def gave_way_to_what_expired(world: World, name: str, lost: Iterable[EventFact])
 
 def _cut_back_and_taken_unseen(world: World, name: str, event: EventFact) -> Iterator[tuple[datetime, datetime]]:
     """When the log was cut back to the event's offset or below, and when retention took that offset, no run between."""
-    cuts, losses = [one.cut for one in world.store.of(name).cuts], world.truth.losses
+    books, losses = world.store.of(name), world.truth.losses
     for cut_back_at, what, place, above in losses:
         if what != "truncated" or place != event.place or above > event.offset:
             continue
         for taken_at, then, taken_place, below in losses:
             if taken_place == place and takes(then, event.offset, below) and cut_back_at <= taken_at:
-                looked = (one for one in cuts if _made_behind(one, cut_back_at, place, above))
-                if not any(one.now_utc < taken_at for one in looked):
+                behind = (n for n, one in enumerate(books.cuts) if _made_behind(one.cut, cut_back_at, place, above))
+                if not any(_looked_before(books, n, place, taken_at) for n in behind):
                     yield cut_back_at, taken_at
+
+
+def _looked_before(books: Books, n: int, place: TopicPartition, taken_at: datetime) -> bool:
+    """Was the cut read before, or made before with an end of the log below the one that the cut before it had seen?"""
+    if n in books.verdicts and books.verdicts[n].recorded_at < taken_at:
+        return True
+    before, cut = (books.cuts[one].cut.slice_of(place) for one in (n - 1, n)) if n else (None, None)
+    if before is None or cut is None or books.cuts[n].cut.now_utc >= taken_at:
+        return False
+    return cut.readable.kafka_offset_end < before.readable.kafka_offset_end
 
 
 def _made_behind(cut: Cut, cut_back_at: datetime, place: TopicPartition, offset: int) -> bool:

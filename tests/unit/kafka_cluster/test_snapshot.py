@@ -75,6 +75,17 @@ def test_a_log_that_is_cut_back_a_second_time_before_anything_was_read_is_told_a
     assert follow(log_of(b"a", b"y", b"x"), 6, 6, kept, cut_n=4)[0] == [2]
 
 
+def test_of_a_slice_that_was_left_out_what_stands_there_is_kept_and_told_again_only_if_it_changes_again() -> None:
+    _, earlier = follow(log_of(b"a"), 0, 2)
+    anew = log_of(b"a", b"b", b"c")
+    now = partition_at(log_start=0, lso=6, high_watermark=6)
+    left_out = replace(slice_of(2, 6), expired=4)
+    kept, differ = follow_anchors(anew.fetch, nothing_together, 3, [now], [(left_out, now)], earlier, scanned={})
+    assert (starts_of(kept), differ) == ([0, 2, 4], ())
+    assert follow(anew, 6, 6, kept, cut_n=4)[0] == []
+    assert follow(log_of(b"a", b"b", b"x"), 6, 6, kept, cut_n=4)[0] == [4]
+
+
 def test_what_retention_reaches_while_it_is_read_below_a_slice_is_left_to_the_next_run() -> None:
     log = log_of(b"a", b"b", b"c")
     now = partition_at(log_start=0, lso=6, high_watermark=6)
