@@ -26,7 +26,7 @@ def relaxed_gc() -> Iterator[None]:
 
 @contextmanager
 def short_process() -> Iterator[None]:
-    """Do the same for a process that ends soon, of whose lasting values no search is made when it ends either.
+    """Relax it for a process that ends soon, of whose lasting values no search is made when it ends either.
 
     Python makes one then that frees nothing the system would not: half a second for the modules of a run.
     """
