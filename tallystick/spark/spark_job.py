@@ -20,7 +20,7 @@ from tallystick.host.private_files import private_file, private_folder
 from tallystick.model.errors import TallystickError
 from tallystick.spark.jars import has_kafka_source
 
-_CLIENT, _APP = "tallystick_spark", "tallystick_spark.reconcile_app"
+_CLIENT, _APP = "tallystick_spark.reconcile_app_client", "tallystick_spark.reconcile_app"
 _SECONDS_TO_STOP = 10
 _LAST_WORDS_BYTES = 1 << 20
 """An error that stands further from a log's end is not its last one."""

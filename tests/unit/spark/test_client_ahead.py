@@ -74,7 +74,7 @@ def test_the_app_understands_what_it_is_handed(tmp_path: Path) -> None:
     from tallystick_spark.reconcile_app import CutJob, follow, parse_arguments
 
     argv = client_argv("--follow", "/dev/stdin")
-    assert argv[:3] == [sys.executable, "-m", "tallystick_spark"]
+    assert argv[:3] == [sys.executable, "-m", "tallystick_spark.reconcile_app_client"]
     assert parse_arguments(argv[3:]).follow == Path("/dev/stdin")
     pipe = tmp_path / "orders"
     pipe.write_text('{"contract": "a.yaml", "cut": 7}\n')

@@ -81,8 +81,9 @@ def test_a_client_is_started_as_python_alone_and_its_command_line_has_no_token(s
     cuts = [(Path("billing.yaml"), 7)]
     argv = submit_argv(cuts, reread=True, environment=server.for_clients())
     assert argv == [
-        sys.executable, "-m", "tallystick_spark", "--contract", "billing.yaml", "--cut", "7", "--reread",
-    ]  # fmt: skip
+        *(sys.executable, "-m", "tallystick_spark.reconcile_app_client"),
+        *("--contract", "billing.yaml", "--cut", "7", "--reread"),
+    ]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""python -m tallystick_spark: the app as the client of a Spark Connect server; spark-submit is given its file instead.
+"""The app as the client of a Spark Connect server, started by Python alone; spark-submit is given the app itself.
 
 Most of a small cut's time goes into imports, and a fifth of theirs into the search for garbage that is not there.
 """
