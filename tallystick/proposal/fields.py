@@ -201,8 +201,10 @@ def _where(
     if not rows or max(rows.values()) < 2:
         return None
     for column in columns:
-        words = {pair.row[column.name] for pair in pairs}
-        if column.kind is not ColumnKind.TEXT or not 2 <= len(words) <= _FEW_WORDS:
+        if column.kind is not ColumnKind.TEXT:
+            continue  # an array's values are lists, which no set takes
+        words = {word for pair in pairs if isinstance(word := pair.row[column.name], str | None)}
+        if not 2 <= len(words) <= _FEW_WORDS:
             continue
         for word in sorted(str(word) for word in words if isinstance(word, str) and word.isalnum()):
             picked = Counter(_text(pair.event[match.key]) for pair in pairs if pair.row[column.name] == word)

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tallystick.contract.contract import Contract, load_contract
@@ -333,6 +333,10 @@ def test_what_is_written_is_a_contract(tmp_path: Path, kind: str) -> None:
 TEXTS = st.text(max_size=8) | st.integers() | st.booleans() | st.none() | st.lists(st.integers(), max_size=2)
 
 
+@example(
+    events=[{"A": ""}], values=[("", "x", [], False, None, None, True), ("", [], None, None, False, None, [])]
+).via("arrays beside two rows of one key")
+@example(events=[{"A": ""}], values=[("", "", "", "", None, None, None)]).via("what all have alike is stated")
 @given(
     st.lists(st.dictionaries(st.text(max_size=6), TEXTS, max_size=5), max_size=8),
     st.lists(st.tuples(*[TEXTS] * len(COLUMNS)), max_size=8),
@@ -342,5 +346,5 @@ def test_no_payload_and_no_row_stops_it_and_a_key_is_only_proposed_with_a_column
 ) -> None:
     rows = [dict(zip([column.name for column in COLUMNS], one, strict=True)) for one in values]
     proposal = propose([topic(events)], table_of(rows), direction=None)
-    assert all(pairing.key and pairing.column for pairing in proposal.pairings)
+    assert all(bool(one.key) == bool(one.column) != bool(one.constant) for one in proposal.pairings)
     assert proposal.missing or len(proposal.pairings) == len(ALL)
