@@ -1,5 +1,6 @@
 """The oracle contradicts what is not so: a break or a doubt that is put into a run's mouth, beside one that holds."""
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from tallystick.matching.scan_result import topic_item_id
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import Break, DoubtFound
+from tallystick.model.open_item import ItemSide
 from tests.simulator.oracle.causes import WITH_A_CAUSE, has_its_cause
 from tests.simulator.oracle.reports import why_not_so
 from tests.simulator.schedule.play import Play, Schedule, steps_of
@@ -123,3 +125,31 @@ def test_what_expired_before_the_run_before_looked_is_no_cause() -> None:
     expired = DoubtFound(doubt=Doubt.LOG_EXPIRED, sentence="")
     assert has_its_cause(play.world, "books", 1, expired)
     assert not has_its_cause(play.world, "books", 2, expired)
+
+
+@pytest.mark.parametrize("kept", ["all", "no item of the legs", "no item of the row", "no doubt", "no row came again"])
+def test_a_torn_transaction_is_told_where_a_run_leaves_it_undecided_beside_a_row_that_may_have_been_written_anew(
+    kept: str,
+) -> None:
+    """And by nothing less: its legs and a row of the absent one are undecidable, a run says so, after rows had gone."""
+    play = Play(
+        Schedule(
+            Config(direction="ledger_to_topic", legs=2),
+            tuple(
+                steps_of(
+                    *("window", ("trade", 1, 10), "window", ("half_trade", 2, 6), ("archive", 1, 0)),
+                    *(("retain_all", 4, 5), "window", ("archive", 4, 2), "window", ("wait", 1, 2)),
+                )
+            ),
+        )
+    )
+    assert play.all() == []
+    oracle, contract = play.oracle, play.world.contract
+    dropped = {"no item of the legs": ItemSide.LEGS, "no item of the row": ItemSide.LEDGER}.get(kept)
+    unsaid = {"no doubt": Doubt.PARTNER_NOT_SETTLED, "no row came again": Doubt.LEDGER_REWRITTEN}.get(kept)
+    for run in play.world.store.of(contract.name).verdicts.values():
+        run.result = replace(run.result, items=tuple(one for one in run.result.items if one.side is not dropped))
+        run.doubts -= {unsaid}
+    doubted = oracle.doubted[contract.name]
+    oracle.doubted[contract.name] = [(at, one) for at, one in doubted if one is not unsaid]
+    assert (list(oracle._torn_and_not_told(contract)) == []) is (kept == "all")

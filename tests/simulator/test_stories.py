@@ -3,12 +3,15 @@
 One file, since each story is a line of the same list and is told by the same few questions.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tallystick.judging.record_origins import read_record_origins
+from tallystick.model.finding_names import Doubt
+from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 from tallystick.pipeline import investigate
 from tests.simulator.schedule.play import Play, Schedule, steps_of
 from tests.simulator.standins.run_functions import outstanding_breaks
@@ -132,6 +135,35 @@ def test_one_of_which_a_row_is_undecidable_is_torn_all_the_same_while_the_topics
         *("window", ("delete", 0, 8), "window", ("trade", 2, 1), "window", "window"),
     )
     assert "torn_transaction" in outstanding(played)
+
+
+_ANEW_PERHAPS = {
+    "jdbc": (
+        *("window", ("trade", 4, 1), "window", ("retain_all", 3, 8), ("pay", 2, 11), ("trade", 3, 11), "window"),
+        *(("commit_first", 0, 10), "window", ("lose", 2, 5)),
+    ),
+    "xmin": (
+        *("window", ("trade", 1, 10), "window", ("half_trade", 2, 6), ("archive", 1, 0), ("retain_all", 4, 5)),
+        *("window", ("archive", 4, 2), "window", ("wait", 1, 2)),
+    ),
+}
+"""Rows that may have been written anew, of a transaction of which one leg never comes."""
+
+
+@pytest.mark.parametrize(("kind", "carrier"), [("jdbc", "at_most"), ("xmin", "exactly")])
+def test_one_that_is_torn_is_left_undecided_in_words_where_the_row_of_its_absent_leg_may_have_been_written_anew(
+    kind: str, carrier: str
+) -> None:
+    config = Config(direction="ledger_to_topic", slice_by=kind, legs=2, carrier_mode=carrier)
+    played = play(config, *_ANEW_PERHAPS[kind])
+    assert outstanding(played) == []
+    runs = [run for _, run in sorted(played.world.store.of("books").verdicts.items())]
+    said = [run for run in runs if _leaves_a_transaction_undecided(run.result.items)]
+    assert [Doubt.PARTNER_NOT_SETTLED in run.doubts for run in said] == [True]
+
+
+def _leaves_a_transaction_undecided(items: Iterable[OpenItem]) -> bool:
+    return any(one.side is ItemSide.LEGS and one.state is ItemState.UNDECIDABLE for one in items)
 
 
 @pytest.mark.parametrize("kind", ["xmin", "parquet"])

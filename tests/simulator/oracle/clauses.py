@@ -3,7 +3,7 @@
 One file, since all clauses ask the same few questions of one world.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -273,8 +273,29 @@ class Oracle:
             undecided = (
                 {Doubt.PARTNER_NOT_SETTLED} if any(row.visible_at <= began or row.odd_id for row in rows) else set()
             )
+            if self._left_undecided(name, key, legs, last):
+                continue
             if not any(one in said | undecided and when >= last for when, one in self.doubted.get(name, ())):
                 yield f"{name}: {key}: torn, and nobody said so: only {sorted(legs)} stands"
+
+    def _left_undecided(self, name: str, transaction_key: str, came: Collection[str], last: datetime) -> bool:
+        """Did a run say of this transaction, once all that came of it stood, that nobody can decide it: where a row of
+        a leg that never came may have been written anew, and its event have left the log?
+        """
+        if not self._rows_older_than_the_books_came_again(self.doubted.get(name, ())):
+            return False
+        row_undecided = False
+        for _, run in sorted(self.world.store.of(name).verdicts.items()):
+            undecided = [
+                one
+                for one in run.result.items
+                if one.transaction_key == transaction_key and one.state is ItemState.UNDECIDABLE
+            ]
+            row_undecided |= any(one.side is ItemSide.LEDGER and one.leg not in came for one in undecided)
+            said = run.recorded_at >= last and Doubt.PARTNER_NOT_SETTLED in run.doubts
+            if row_undecided and said and any(one.side is ItemSide.LEGS for one in undecided):
+                return True
+        return False
 
     def _gone_and_not_told(self, contract: Contract) -> Iterator[str]:
         """Rows that a cut has read by the ids of their transactions, and that were deleted since."""
