@@ -185,13 +185,15 @@ def with_rows_of_before(
 
 
 def with_undecided_rows(
-    cases: Iterable[LegsCase], outcomes: Iterable[MatchResult], carried: Iterable[OpenItem]
+    cases: Iterable[LegsCase], outcomes: Iterable[MatchResult], earlier: Iterable[OpenItem]
 ) -> tuple[LegsCase, ...]:
     """Return the same cases with the legs of which a row could not be decided, by this run or by an earlier one: as its
     event may have come where nobody can see it, so may that leg. Beside them those whose event stands and is unread.
+
+    earlier: items of earlier runs, carried or ended.
     """
     residues = [residue for outcome in outcomes for residue in outcome.residues if residue.copy.side is ItemSide.LEDGER]
-    items = [item for item in carried if item.side is ItemSide.LEDGER and item.state is ItemState.UNDECIDABLE]
+    items = [item for item in earlier if item.side is ItemSide.LEDGER and item.state is ItemState.UNDECIDABLE]
     undecided = [(one.copy.transaction_key, one.copy.leg) for one in residues if one.fate in _UNDECIDED]
     undecided += [(item.transaction_key, item.leg) for item in items]
     unread = [(one.copy.transaction_key, one.copy.leg) for one in residues if one.fate is MatchStatus.PARTNER_UNREAD]

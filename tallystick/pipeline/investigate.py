@@ -77,7 +77,7 @@ from tallystick.pipeline.run_history import RunHistory
 from tallystick.pipeline.sources import Sources
 from tallystick.store.plans.plan_store import known_repairs
 from tallystick.store.runs.loss_store import transactions_judged_before
-from tallystick.store.runs.open_item_store import judged_items_as_of, undecided_items_as_of
+from tallystick.store.runs.open_item_store import judged_items_as_of, undecided_items_as_of, undecided_rows_as_of
 from tallystick.store.runs.sample_store import read_samples
 
 
@@ -361,8 +361,16 @@ def pair(dated: DatedItems) -> PairedItems:
         replace(case, lookup_hits=look_ups.by_transaction.get(case.transaction_key, {}))
         for case in with_legs_read_before(legs, located.grouped.surplus_items.values())
     )
-    legs = with_undecided_rows(legs, outcomes, scanned.past.carried)
+    legs = with_undecided_rows(
+        legs, outcomes, (*scanned.past.carried, *_undecided_rows(scanned, legs, dated.deadlines))
+    )
     return PairedItems(dated=dated, outcomes=outcomes, legs=legs)
+
+
+def _undecided_rows(scanned: ScannedCut, legs: Iterable[LegsCase], deadlines: Deadlines) -> tuple[OpenItem, ...]:
+    """Rows of these transactions that no cut carries any more, left undecidable: they count where a leg may be gone."""
+    keys = {case.transaction_key for case in legs} if deadlines.out_of_sight.legs_of_before_lost else frozenset[str]()
+    return undecided_rows_as_of(scanned.engine, scanned.cut.contract, scanned.cut.n, keys)
 
 
 def _paired_as_the_log_stands(

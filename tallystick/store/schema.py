@@ -41,7 +41,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 SCHEMA = "tallystick"
 
-REVISION = "0023"
+REVISION = "0024"
 """Of this shape: the newest migration's."""
 OLDEST_SERVED = "0020"
 """The oldest revision whose code may work in this shape, which the newest migration writes into served_revision.
@@ -273,6 +273,12 @@ open_item = Table(
     Column("compared_text", Text, nullable=False, server_default=text("''")),
     Index(None, "contract", "cut_n"),
     Index(None, "break_id"),
+    Index(
+        "open_item_undecided_rows",
+        "contract",
+        "transaction_key",
+        postgresql_where=text("state = 'undecidable' and side = 'ledger'"),
+    ),
     PrimaryKeyConstraint("contract", "item_id", "cut_n", "step"),
     CheckConstraint("state in ('open', 'cleared', 'broken', 'written_off', 'undecidable')", name="state"),
     CheckConstraint("state <> 'broken' or break_id is not null", name="broken_by"),

@@ -119,6 +119,52 @@ def test_no_transaction_is_torn_of_which_a_row_is_undecidable_for_the_leg_that_i
     assert outstanding(torn_since).count("torn_transaction") == 1
 
 
+@pytest.mark.parametrize(
+    ("config", "steps"),
+    [
+        pytest.param(
+            Config(slice_by="jdbc", legs=2, key_is_unique=True),
+            (
+                *(("trade", 5, 1), "window", ("archive", 5, 4), ("pay", 2, 8), ("retain", 4, 6), ("both_again", 4, 10)),
+                *(("trade", 3, 3), ("phantom", 2, 3), "window", "window", ("retain", 3, 1)),
+            ),
+            id="jdbc",
+        ),
+        pytest.param(
+            Config(legs=2, key_is_unique=True, producer_mode="plain", carrier_mode="at_most"),
+            (
+                *(("trade", 2, 3), ("trade", 4, 3), ("pay", 2, 3), ("trade", 1, 5), "window", ("carry", 1, 0)),
+                *(("commit_second", 3, 2), "window", "window", ("retain_all", 3, 7), ("carry", 1, 4)),
+                ("first_again", 4, 7),
+            ),
+            id="xmin",
+        ),
+        pytest.param(
+            Config(slice_by="written_xid", legs=2, carrier_mode="at_least"),
+            (
+                *(("half_trade", 3, 3), "window", ("trade", 0, 5), ("trade", 4, 11), "window", "window"),
+                *(("archive", 5, 4), ("retain_all", 3, 3), ("first_again", 0, 1)),
+            ),
+            id="written_xid",
+        ),
+        pytest.param(
+            Config(direction="ledger_to_topic", legs=2),
+            (
+                *(("trade", 3, 4), "window", ("cluster_down", 0, 0, 27), "cluster_down", ("touch", 4, 2, 22), "window"),
+                *(("replace_row", 5, 0), "window", ("both_again", 5, 9), "window", ("retain_all", 5, 9)),
+            ),
+            id="its events come behind its rows",
+        ),
+    ],
+)
+def test_nor_where_an_earlier_run_has_left_that_row_undecidable_and_no_run_reads_it_again(
+    config: Config, steps: tuple[object, ...]
+) -> None:
+    assert "torn_transaction" not in outstanding(play(config, *steps, "window", "window"))
+    torn_since = play(config, *steps, "window", ("pay_one_leg", 0, 0), "commit_first", ("trade", 1, 5), *["window"] * 3)
+    assert outstanding(torn_since).count("torn_transaction") == 1
+
+
 def test_nor_where_the_input_of_a_leg_that_is_sent_again_is_out_of_sight() -> None:
     played = play(
         Config(direction="topic_to_topic", slice_by="topic", legs=2, carrier_mode="at_most"),

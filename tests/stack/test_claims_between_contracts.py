@@ -220,12 +220,14 @@ def test_a_debit_and_a_credit_by_one_row_are_two_events(two: tuple[Claimant, Cla
 
 
 def test_a_store_that_knows_what_repairs_were_made_from_does_not_go_back(
-    two: tuple[Claimant, Claimant], owned_store: Engine
+    two: tuple[Claimant, Claimant], owned_store: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another contract would do the same again after the next upgrade."""
     (ours,) = two[0].finds((MISSING, "event-a", ""))
     two[0].claims(ours)
     two[0].ends(ours)
+    assert downgrade(owned_store) == "0023"
+    monkeypatch.setattr("tallystick.store.engine.REVISION", "0023")
     with pytest.raises(DowngradeRefused, match=r"repairs of payouts are kept .*; stay at this version"):
         downgrade(owned_store)
 

@@ -24,7 +24,7 @@ from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import DoubtFound
 from tallystick.model.item_reason import ReasonCode, read_reason
 from tallystick.model.offsets import OffsetRange, TopicPartition
-from tallystick.model.open_item import ItemState
+from tallystick.model.open_item import ItemSide, ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.store.alerts.alert_store import firing_names, pending_alerts
 from tallystick.store.breaks.break_store import keys_whose_copies_differ, transactions_with_lonely_copies
@@ -49,7 +49,12 @@ from tallystick.store.runs.cut_store import (
     read_cut,
 )
 from tallystick.store.runs.loss_store import _OFFSETS_LOST, last_cuts_with_offsets_unread, last_torn_cut
-from tallystick.store.runs.open_item_store import judged_items_as_of, open_items_as_of, undecided_items_as_of
+from tallystick.store.runs.open_item_store import (
+    judged_items_as_of,
+    open_items_as_of,
+    undecided_items_as_of,
+    undecided_rows_as_of,
+)
 from tallystick.store.runs.outstanding_store import outstanding_breaks, outstanding_classes
 from tallystick.store.runs.run_history_store import ledger_rows_before
 from tallystick.store.runs.run_store import AttemptFenced, VerdictDiffers, commit_run, list_runs, read_run
@@ -574,6 +579,26 @@ def test_of_copies_that_nobody_could_judge_the_store_tells(store: Engine, books:
     assert (
         undecided_items_as_of(store, "payouts", 1, asked) == undecided_items_as_of(store, "payouts", 2, set()) == set()
     )
+
+
+def test_of_business_transactions_the_store_tells_which_rows_no_run_could_judge_until_one_can(
+    store: Engine, books: Any
+) -> None:
+    """An event that nobody could judge is none of them, nor a row of another transaction."""
+    ended, decided, of_event, other = (books.missing(key) for key in ("a", "b", "c", "d"))
+    items = {
+        one.match_key: books.item(one, n=1, state=ItemState.UNDECIDABLE, pairable=one is decided)
+        for one in (ended, decided, of_event, other)
+    }
+    items["c"] = replace(items["c"], item_id="topic:payouts:0:7", side=ItemSide.TOPIC)
+    books.commit(store, books.result(0))
+    breaks = (ended, decided, of_event, other)
+    books.commit(store, books.result(1, verdict=Verdict.BROKEN, breaks=breaks, items=tuple(items.values())))
+    books.commit(store, books.result(2, items=(books.item(decided, n=2, state=ItemState.CLEARED),)))
+    asked = {one.transaction_key for one in (ended, decided, of_event)}
+    assert undecided_rows_as_of(store, "payouts", 3, asked) == (items["a"],)
+    assert undecided_rows_as_of(store, "payouts", 2, asked) == (items["a"], items["b"])
+    assert undecided_rows_as_of(store, "payouts", 1, asked) == undecided_rows_as_of(store, "payouts", 3, set()) == ()
 
 
 def test_keys_with_breaks_of_other_money_differ_and_transactions_with_a_copy_alone_are_named_until_that_is_cleared(

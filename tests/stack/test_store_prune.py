@@ -18,7 +18,7 @@ from tallystick.alerting.alert import AlertAction
 from tallystick.compensation.plan import action_id_of
 from tallystick.contract.contract import Contract
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.open_item import ItemState, WriteOff, legs_item_id
+from tallystick.model.open_item import ItemState, OpenItem, WriteOff, legs_item_id
 from tallystick.model.stored_run import ExpectationsOutcome
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline.run_history import read_history
@@ -40,7 +40,7 @@ from tallystick.store.retention.prune_store import (
 from tallystick.store.runs.cut_store import claim_attempt
 from tallystick.store.runs.expectations_store import newest_outcome, store_outcome
 from tallystick.store.runs.loss_store import transactions_judged_before
-from tallystick.store.runs.open_item_store import judged_items_as_of, open_items_as_of
+from tallystick.store.runs.open_item_store import judged_items_as_of, open_items_as_of, undecided_rows_as_of
 from tallystick.store.runs.outstanding_store import outstanding_breaks
 from tallystick.store.runs.prune_mark import RunPruned, read_mark
 from tallystick.store.runs.run_store import commit_run, list_runs, read_run, read_run_head
@@ -92,13 +92,14 @@ def test_an_ended_item_goes_with_its_break_and_one_that_may_matter_stays(
 ) -> None:
     lives = {
         "cleared": life(books, "cleared", ItemState.CLEARED),
-        "gone-for-good": life(books, "gone-for-good", ItemState.UNDECIDABLE, pairable=False),
+        "gone-for-good": _of_no_transaction(life(books, "gone-for-good", ItemState.UNDECIDABLE, pairable=False)),
+        "undecided": life(books, "undecided", ItemState.UNDECIDABLE, pairable=False),
         "broken": life(books, "broken", ItemState.BROKEN, pairable=False),
         "carried": life(books, "carried", ItemState.UNDECIDABLE),
         "given-up": life(books, "given-up", ItemState.WRITTEN_OFF, pairable=False),
         "legs": life(books, "legs", ItemState.CLEARED, item_id=legs_item_id("transaction-legs")),
     }
-    stay = {"broken", "carried", "given-up", "legs"}
+    stay = {"undecided", "broken", "carried", "given-up", "legs"}
     books.commit(store, books.result(0))
     found = tuple(books.missing(key) for key in lives)
     books.commit(store, books.result(1, breaks=found, items=tuple(before for before, _ in lives.values())))
@@ -108,10 +109,17 @@ def test_an_ended_item_goes_with_its_break_and_one_that_may_matter_stays(
     pruned = prune_all(owned_store)
     assert (pruned.first_cut_n, pruned.kept_from_cut_n) == (0, KEPT_FROM)
     assert (pruned.gone["items"], pruned.gone["breaks"]) == (2, 2)
-    assert pruned.stays == {"standing": 2, "person": 1, "leg": 1}
+    assert pruned.stays == {"standing": 2, "person": 1, "leg": 2}
     assert ids_left(store, "item_break", "match_key") == stay
     assert ids_left(store, "open_item", "match_key") == stay
     assert ids_left(store, "item_life", "item_id") == {lives[key][0].item_id for key in stay}
+    undecided = lives["undecided"][1]
+    assert undecided_rows_as_of(store, "payouts", 8, [undecided.transaction_key]) == (undecided,)
+
+
+def _of_no_transaction(lived: tuple[OpenItem, OpenItem]) -> tuple[OpenItem, OpenItem]:
+    before, after = lived
+    return replace(before, transaction_key=""), replace(after, transaction_key="")
 
 
 def test_an_item_that_a_kept_run_ended_stays_with_all_its_rows(

@@ -80,6 +80,11 @@ case
     when l.item_id like 'legs:%' then 'leg'
     when exists (
         select from tallystick.open_item as o
+        where o.contract = l.contract and o.item_id = l.item_id and o.cut_n = l.ended_cut_n
+            and o.side = 'ledger' and o.state = 'undecidable' and o.transaction_key <> ''
+    ) then 'leg'
+    when exists (
+        select from tallystick.open_item as o
         where o.contract = l.contract and o.item_id = l.item_id and (o.step > 0 or o.state = 'written_off')
     ) then 'person'
     when exists (
@@ -91,7 +96,8 @@ end
 """
 """Why an ended item stays for good.
 
-leg: a later cut asks whether the legs of a business transaction were judged before. person: a row that was written off
+leg: a later cut asks whether the legs of a business transaction were judged before, and which of its rows nobody could
+decide. person: a row that was written off
 and is read once more is known by it. repair: the trail of a repair names the break and its items.
 """
 

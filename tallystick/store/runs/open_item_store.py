@@ -18,6 +18,7 @@ from sqlalchemy import (
     literal,
     or_,
     select,
+    text,
     true,
 )
 
@@ -30,6 +31,9 @@ from tallystick.store.schema import (
     item_life,
     open_item,
 )
+
+_IS_UNDECIDED_ROW = text("open_item.state = 'undecidable' and open_item.side = 'ledger'")
+"""In the words of the index open_item_undecided_rows, which a plan that knows no values takes by them alone."""
 
 
 def open_items_as_of(engine: Engine, contract_name: str, n: int) -> tuple[OpenItem, ...]:
@@ -73,6 +77,25 @@ def undecided_items_as_of(engine: Engine, contract_name: str, n: int, item_ids: 
     undecided = select(newest.c.item_id).where(newest.c.state == ItemState.UNDECIDABLE)
     with engine.connect() as connection:
         return frozenset(connection.scalars(undecided))
+
+
+def undecided_rows_as_of(
+    engine: Engine, contract_name: str, n: int, transaction_keys: Collection[str]
+) -> tuple[OpenItem, ...]:
+    """Return the rows of these business transactions that the cuts before n left undecidable, pairable or not."""
+    if not transaction_keys:
+        return ()
+    ever = (
+        select(open_item.c.item_id)
+        .where(open_item.c.contract == contract_name, open_item.c.cut_n < n)
+        .where(open_item.c.transaction_key == any_(literal(sorted(transaction_keys), ARRAY(Text))))
+        .where(_IS_UNDECIDED_ROW)
+        .distinct()
+    )
+    with engine.connect() as connection:
+        newest = _newest_of(contract_name, n, connection.scalars(ever).all())
+        undecided = items_with_class(newest).where(newest.c.state == ItemState.UNDECIDABLE)
+        return tuple(item_of_row(row) for row in connection.execute(undecided.order_by(newest.c.item_id.collate("C"))))
 
 
 def _newest_of(contract_name: str, n: int, item_ids: Collection[str]) -> Subquery:

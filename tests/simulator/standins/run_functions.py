@@ -20,7 +20,7 @@ from tallystick.model.cut import Cut, LedgerSlice, Sample
 from tallystick.model.finding_names import COPIES_DIFFER, WITHOUT_PARTNER, BreakClass, Doubt
 from tallystick.model.findings import Break, DoubtFound, negative_at_stake, total_at_stake
 from tallystick.model.offsets import TopicPartition
-from tallystick.model.open_item import ItemState, OpenItem, legs_item_id
+from tallystick.model.open_item import ItemSide, ItemState, OpenItem, legs_item_id
 from tallystick.model.partner_lag import CLEAN_CUTS, TopicLag
 from tallystick.model.run_result import KeyIndex, RunResult
 from tallystick.model.stored_run import OutstandingBreak, RunSummary, StoredRun
@@ -278,6 +278,19 @@ def judged_items_as_of(engine: Store, contract_name: str, n: int, item_ids: Coll
 def undecided_items_as_of(engine: Store, contract_name: str, n: int, item_ids: Collection[str]) -> frozenset[str]:
     newest = engine.of(contract_name).newest_before(n) if item_ids else ()
     return frozenset(one.item_id for one in newest if one.item_id in item_ids and one.state is ItemState.UNDECIDABLE)
+
+
+def undecided_rows_as_of(
+    engine: Store, contract_name: str, n: int, transaction_keys: Collection[str]
+) -> tuple[OpenItem, ...]:
+    newest = engine.of(contract_name).newest_before(n) if transaction_keys else ()
+    return tuple(
+        one
+        for one in newest
+        if one.transaction_key in transaction_keys
+        and one.side is ItemSide.LEDGER
+        and one.state is ItemState.UNDECIDABLE
+    )
 
 
 def count_open_items(engine: Store, contract_name: str) -> int:
