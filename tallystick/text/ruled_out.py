@@ -116,7 +116,7 @@ RULED_OUT: Mapping[BreakClass, tuple[str, ...]] = {
     ),
     BreakClass.GROUP_SUM_MISMATCH: (
         "It is not late: the deadline of the whole had passed, and no part of the key lies beyond the cut.",
-        "It is not a rounding difference: amounts are added up as whole minor units, of one currency.",
+        "It is not a rounding difference: amounts are added up as whole minor units, where all are of one currency.",
         _NOT_EXPIRED,
     ),
     BreakClass.TORN_TRANSACTION: (

@@ -18,7 +18,9 @@ from tallystick.model.open_item import ItemSide
 
 
 def group_sum_mismatch(contract: Contract, unmatched: UnmatchedItems) -> Iterator[Break]:
-    """Yield a break for each group. At stake: the difference, as far as a bigint holds it; without a sum, the whole."""
+    """Yield a break for each group. At stake: the difference, as far as a bigint holds it; without a sum, the whole; in
+    the currency of the whole, also where the break is about a part.
+    """
     for side in (ItemSide.TOPIC, ItemSide.LEDGER):
         for residue in unmatched.of(MatchStatus.SUM_DIFFERS, side):
             assert residue.group is not None
@@ -30,6 +32,7 @@ def group_sum_mismatch(contract: Contract, unmatched: UnmatchedItems) -> Iterato
                 BreakClass.GROUP_SUM_MISMATCH,
                 _story(residue.group, missing_minor),
                 amount_minor=whole.amount_minor if missing_minor is None else min(abs(missing_minor), LONG_MAX),
+                currency=whole.currency,
                 evidence={
                     "whole": money_json(whole),
                     "parts": [money_json(part) for part in residue.group.parts[:NAMED_OF_A_SIDE_MAX]],
@@ -46,5 +49,6 @@ def _story(group: WholeAndParts, missing_minor: int | None) -> str:
     says = f"{whole.item_id} says {whole.amount_minor} {whole.currency}".rstrip()
     if missing_minor is None:
         return f"{says}, and {parts} not all of that currency: there is no sum."
-    wrong = f"{missing_minor} missing" if missing_minor > 0 else f"{-missing_minor} too much"
+    is_short = missing_minor * whole.amount_minor > 0  # of the sign of the whole: a refund lacks refunds
+    wrong = f"{abs(missing_minor)} {'missing' if is_short else 'too much'}"
     return f"{says}, and {parts} {group.sum_minor} together: {wrong} (minor units)."

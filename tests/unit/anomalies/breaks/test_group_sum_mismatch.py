@@ -7,8 +7,9 @@ import pytest
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.match_case import Entry
 from tallystick.model.finding_names import BreakClass
+from tallystick.model.open_item import ItemState
 from tests.unit.anomalies.planted import Pair, PlantedCases, found_breaks
-from tests.unit.builders import L2T, T2L, contract_of, event, evidence_of, row
+from tests.unit.builders import L2T, T2L, contract_of, event, evidence_of, item_of, row
 
 
 def grouped(*copies: Entry, many: str = "events") -> Evidence:
@@ -61,9 +62,30 @@ class TestPlanted(PlantedCases):
             (event(11, amount_minor=2**63 - 1), event(12, amount_minor=2**63 - 1), row(1, amount_minor=-5)),
             "events",
             2**63 - 1,
-            "ledger:1 says -5 EUR, and its 2 parts are 18446744073709551614 together: 18446744073709551619 too much "
+            "ledger:1 says -5 EUR, and its 2 parts are 18446744073709551614 together: 18446744073709551619 missing "
             "(minor units).",
             id="more than a bigint holds",
+        ),
+        pytest.param(
+            (event(11, amount_minor=-600), row(1, amount_minor=-1000)),
+            "events",
+            400,
+            "ledger:1 says -1000 EUR, and its 1 part is -600 together: 400 missing (minor units).",
+            id="a refund is missing",
+        ),
+        pytest.param(
+            (event(11, amount_minor=-600), event(12, amount_minor=-600), row(1, amount_minor=-1000)),
+            "events",
+            200,
+            "ledger:1 says -1000 EUR, and its 2 parts are -1200 together: 200 too much (minor units).",
+            id="a refund too much",
+        ),
+        pytest.param(
+            (event(11, amount_minor=-600), row(1, amount_minor=0)),
+            "events",
+            600,
+            "ledger:1 says 0 EUR, and its 1 part is -600 together: 600 too much (minor units).",
+            id="nothing was to be refunded",
         ),
     ],
 )
@@ -73,6 +95,16 @@ def test_the_break_says_what_is_wrong_with_the_sum(
     (found,) = found_breaks(grouped(*copies, many=many))
     assert (found.break_class, found.amount_minor, found.currency) == (BreakClass.GROUP_SUM_MISMATCH, at_stake, "EUR")
     assert found.story == tells
+
+
+@pytest.mark.parametrize(("currency", "at_stake"), [("KWD", 5_000_000), ("EUR", 4_999_000)])
+def test_money_at_stake_is_in_the_currency_of_the_whole_where_a_part_came_late(currency: str, at_stake: int) -> None:
+    whole, part = row(1, amount_minor=5_000_000), event(11, amount_minor=600)
+    late = event(12, amount_minor=400, currency=currency)
+    judged = tuple(item_of(one, ItemState.BROKEN, reason="group_sum_mismatch") for one in (whole, part))
+    contract = contract_of(T2L, match={"many_to_one": "events"})
+    (found,) = found_breaks(evidence_of(late, direction=T2L, contract=contract, carried=judged))
+    assert (found.evidence["at"], found.amount_minor, found.currency) == (late.item_id, at_stake, "EUR")
 
 
 def test_a_large_group_is_told_by_its_first_parts() -> None:
