@@ -10,13 +10,14 @@ from datetime import datetime
 from typing import Any
 
 from tallystick.matching.match_case import LookupHit, MatchGroup, RecordLocation
-from tallystick.matching.scan_result import topic_place
+from tallystick.matching.scan_result import input_place, topic_place
 from tallystick.matching.unreadable_ranges import Loss
 from tallystick.model.cut import Cut, PartitionSnapshot
 from tallystick.model.errors import TallystickError
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
-from tallystick.model.open_item import ItemSide
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.open_item import ItemSide, OpenItem
 from tallystick.model.run_result import RunResult, unread_result
 from tallystick.text.plain import format_time, given_text
 
@@ -149,13 +150,50 @@ def _loss_of(cut: Cut) -> Loss:
     return Loss(cut_n=cut.n, marked_at_utc=cut.marked_at_utc, ledger_high_mark=cut.ledger_slice.snapshot.high_mark)
 
 
-def pairs_beside_closed(case: MatchGroup, closed: Sequence[Cut]) -> bool:
-    """Return whether both sides have the key, and a copy of it waited when the newest closed cut was made, or was read
-    by the cut behind it: an event of the key may stand in there, and nobody else asks for it.
+Place = TopicPartition | None
+"""Where a copy was read: a partition, or the ledger."""
+
+
+def places_behind(carried: Iterable[OpenItem], closed: Cut, *, of_inputs: bool) -> dict[str, Place]:
+    """Return where the copies stand that came later than with the cut behind the closed one, by their items.
+
+    of_inputs: does a topic play the ledger's part?
     """
-    if not closed or not case.side(ItemSide.TOPIC) or not case.side(ItemSide.LEDGER):
+    late = (item for item in carried if item.first_seen_cut > closed.n + 1 and item.side is not ItemSide.LEGS)
+    return {item.item_id: _place_of(item, of_inputs=of_inputs) for item in late}
+
+
+def _place_of(item: OpenItem, *, of_inputs: bool) -> Place:
+    if item.side is ItemSide.TOPIC:
+        return topic_place(item.item_id)[0]
+    return input_place(item.item_id)[0] if of_inputs else None
+
+
+def items_beside_closed(
+    carried: Iterable[OpenItem], closed: Cut, places: Mapping[str, Place], read_behind: Mapping[Place, int]
+) -> frozenset[str]:
+    """Return items whose copy waited when the closed cut was made, or came with what was read next behind it: by the
+    cut behind it, or where that one was held, by those up to the first that was not.
+
+    places: as `places_behind` gives them. read_behind: that first cut; none where there is none yet.
+    """
+    return frozenset(
+        item.item_id
+        for item in carried
+        if item.item_id not in places
+        or item.first_seen_cut <= read_behind.get(places[item.item_id], item.first_seen_cut)
+    )
+
+
+def pairs_beside_closed(case: MatchGroup, items: Collection[str]) -> bool:
+    """Return whether both sides have the key, and one of its copies is beside a closed cut: an event of the key may
+    stand in there, and nobody else asks for it.
+
+    items: as `items_beside_closed` gives them.
+    """
+    if not case.side(ItemSide.TOPIC) or not case.side(ItemSide.LEDGER):
         return False
-    return any(copy.carried is not None and copy.carried.first_seen_cut <= closed[-1].n + 1 for copy in case.copies)
+    return any(copy.carried is not None and copy.carried.item_id in items for copy in case.copies)
 
 
 HitsByKey = Mapping[str, tuple[LookupHit, ...]]

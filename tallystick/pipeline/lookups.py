@@ -295,7 +295,9 @@ def _may_be_repeated(case: MatchGroup, cut: Cut, past: RunHistory) -> bool:
     """Return whether another event of a pair that waited may stand where neither scan nor key index has it."""
     moved_here = cut.ledger_slice.position_start < past.rows_moved_below
     older = past.ledger_starts.rows_may_be_older
-    return pairs_beside_closed(case, past.closed) or pairs_with_older_row(case, older, moved_here=moved_here)
+    return pairs_beside_closed(case, past.items_beside_closed) or pairs_with_older_row(
+        case, older, moved_here=moved_here
+    )
 
 
 def _may_repeat_one_of_before(case: MatchGroup, rows: Iterable[LookupHit], past: RunHistory) -> bool:

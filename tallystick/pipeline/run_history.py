@@ -11,6 +11,7 @@ from tallystick.host.artifacts import Copies
 from tallystick.ledger.key_index import ReadableIndexes, readable_indexes
 from tallystick.ledger.protocol import Ledger
 from tallystick.ledger.unread_rows import UnreadRows
+from tallystick.matching.closed_cut import items_beside_closed, places_behind
 from tallystick.matching.match_case import LookupHit, RecordLocation
 from tallystick.matching.unreadable_ranges import LedgerStarts, Loss, first_to_see
 from tallystick.model.cut import Cut
@@ -18,7 +19,7 @@ from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemSide, OpenItem
 from tallystick.model.partner_lag import TopicLag
 from tallystick.store.runs.close_store import closed_cuts_before
-from tallystick.store.runs.cut_store import read_cut
+from tallystick.store.runs.cut_store import first_cuts_read_whole, read_cut
 from tallystick.store.runs.loss_store import ledger_starts_of, losses_before, moved_below, unread_rows_of
 from tallystick.store.runs.open_item_store import surplus_items_as_of
 from tallystick.store.runs.run_history_store import (
@@ -51,6 +52,8 @@ class RunHistory:
     """What MATCHED runs just before this one measured."""
     closed: tuple[Cut, ...] = ()
     """Earlier cuts that a person closed, so that nobody has read them."""
+    items_beside_closed: frozenset[str] = frozenset()
+    """Items of what is carried, as `matching.closed_cut` has them of the newest of those cuts."""
     surplus_items: tuple[OpenItem, ...] = ()
     """Surplus copies, which nothing but a reversal ends: no part of the pairing."""
     inputs_seen_first: Mapping[int, int] = field(default_factory=dict)
@@ -86,6 +89,7 @@ def read_history(engine: Engine, contract: Contract, cut: Cut, carried: tuple[Op
         unread_rows=unread_rows_of(engine, contract.name, cut.n - 1),
         clean_lags=lags_of_clean_runs(engine, contract.name, cut.n),
         closed=closed,
+        items_beside_closed=_items_beside(engine, contract, carried, closed[-1]) if closed else frozenset(),
         surplus_items=surplus_items_as_of(engine, contract.name, cut.n),
         inputs_seen_first=_inputs_seen_first(
             engine,
@@ -95,6 +99,12 @@ def read_history(engine: Engine, contract: Contract, cut: Cut, carried: tuple[Op
             at_hand={one.n: one for one in (baseline, previous, cut)},
         ),
     )
+
+
+def _items_beside(engine: Engine, contract: Contract, carried: Collection[OpenItem], closed: Cut) -> frozenset[str]:
+    places = places_behind(carried, closed, of_inputs=bool(contract.input_topics))
+    read_behind = first_cuts_read_whole(engine, contract.name, set(places.values()), behind=closed.n) if places else {}
+    return items_beside_closed(carried, closed, places, read_behind)
 
 
 def _last_read(engine: Engine, newest: Cut, closed: Collection[int]) -> Cut:

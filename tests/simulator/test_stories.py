@@ -406,6 +406,22 @@ def test_of_two_events_of_a_row_in_a_cut_that_was_closed_one_is_too_many(again: 
 
 
 @pytest.mark.parametrize(
+    ("again", "told"), [(("first_again", 1, 0), ["duplicate_in_topic_cause_unknown"]), (("wait", 1, 0), [])]
+)
+@pytest.mark.parametrize("held", [True, False], ids=["held", "idle"])
+def test_an_event_repeats_one_of_a_closed_cut_though_the_cut_behind_that_had_none_to_read(
+    held: bool, again: object, told: list[str]
+) -> None:
+    before, after = ([("pay", 1, 0)], [("commit_first", 1, 0)]) if held else ([], [])
+    played = play(
+        Config(partitions=1),
+        *("window", "half_trade", *CLOSED, *before, "window", "carry", again, *after, "window"),
+        *("commit_second", "window", "window"),
+    )
+    assert outstanding(played) == told
+
+
+@pytest.mark.parametrize(
     ("again", "told"), [(("first_again", 5, 10), ["duplicate_in_topic_reprocessed"]), (("trade", 5, 10), [])]
 )
 def test_an_event_that_is_published_again_is_not_the_one_of_a_row_from_before_the_books_that_was_touched(

@@ -42,6 +42,7 @@ from tallystick.store.runs.cut_store import (
     CutOutOfOrder,
     claim_attempt,
     find_cut,
+    first_cuts_read_whole,
     last_cut,
     last_cuts_read_whole,
     open_cut,
@@ -537,6 +538,24 @@ def test_the_newest_cut_that_had_read_a_partition_up_to_its_mark_is_told(store: 
     found = last_cuts_read_whole(store, "payouts", [*asked, (unknown, 3), (came_later, 2), (came_later, 4)])
     assert [found[one] for one in asked] == [-1, 0, 1, 1, 1, 4]
     assert (found[unknown, 3], found[came_later, 2], found[came_later, 4]) == (-1, 1, 1)
+
+
+def test_the_first_cut_behind_another_that_read_all_of_a_side_is_told(store: Engine, books: Any) -> None:
+    part, unknown = TopicPartition(topic="billing.payouts", partition=0), TopicPartition(topic="others", partition=0)
+    for n in range(6):
+        cut = books.cut(n)
+        ledger = cut.ledger_slice
+        if n == 2:
+            held = replace(cut.topic_slices[0], mark=cut.topic_slices[0].mark + 1)
+            cut = replace(cut, topic_slices=(held,), ledger_slice=replace(ledger, mark=ledger.mark + 1))
+        if n == 3:
+            cut = replace(cut, topic_slices=(replace(cut.topic_slices[0], expired=len(cut.topic_slices[0].offsets)),))
+        books.save(store, cut)
+        commit_run(store, books.result(n), attempt=claim_attempt(store, "payouts", n), alerts=())
+    found = [first_cuts_read_whole(store, "payouts", [part, None, unknown], behind=n) for n in range(6)]
+    assert [one.get(part) for one in found] == [1, 4, 4, 4, 5, None]
+    assert [one.get(None) for one in found] == [1, 3, 3, 4, 5, None]
+    assert all(unknown not in one for one in found)
 
 
 def test_a_rewritten_row_is_missed_by_one_cut_only(store: Engine, books: Any) -> None:

@@ -167,6 +167,35 @@ def last_cuts_read_whole(
     return {(part, before): found[_side(part), before] for part, before in ordered}
 
 
+def first_cuts_read_whole(
+    engine: Engine, contract_name: str, asked: Collection[TopicPartition | None], *, behind: int
+) -> dict[TopicPartition | None, int]:
+    """Return the first cut behind that one whose slice of a side has reached its mark, and had anything to read; no
+    side where there is none. None is the ledger.
+    """
+    named = {_side(side): side for side in asked}
+    wanted = func.unnest(literal(sorted(named), ARRAY(Text))).table_valued(column("side", Text), name="wanted")
+    wanted = wanted.render_derived()
+    expired = func.coalesce(big_integer(cut_slice.c.details["expired"]), 0)
+    first = (
+        select(cut_slice.c.cut_n)
+        .where(
+            cut_slice.c.contract == contract_name,
+            cut_slice.c.side == wanted.c.side,
+            cut_slice.c.cut_n > behind,
+            cut_slice.c.ends_at >= big_integer(cut_slice.c.details["mark"]),
+            cut_slice.c.ends_at > cut_slice.c.starts_at + expired,
+        )
+        .order_by(cut_slice.c.cut_n)
+        .limit(1)
+        .correlate(wanted)
+        .scalar_subquery()
+    )
+    with engine.connect() as connection:
+        rows = list(connection.execute(select(wanted.c.side, first.label("first"))))
+    return {named[row.side]: int(row.first) for row in rows if row.first is not None}
+
+
 def read_ledger_slices(engine: Engine, contract_name: str) -> tuple[LedgerSlice, ...]:
     """The ledger's slice of every stored cut, in order."""
     statement = (

@@ -470,6 +470,22 @@ def closed_cuts_before(engine: Store, contract_name: str, n: int) -> tuple[Cut, 
     return tuple(cut for cut in closed if Doubt.CUT_CLOSED in books.verdicts[cut.n].doubts)
 
 
+def first_cuts_read_whole(
+    engine: Store, contract_name: str, asked: Collection[TopicPartition | None], *, behind: int
+) -> dict[TopicPartition | None, int]:
+    cuts = [row.cut for row in engine.of(contract_name).cuts if row.cut.n > behind]
+    whole = {part: [cut.n for cut in cuts if _has_read_some_and_all(cut, part)] for part in asked}
+    return {part: found[0] for part, found in whole.items() if found}
+
+
+def _has_read_some_and_all(cut: Cut, part: TopicPartition | None) -> bool:
+    if part is None:
+        ledger = cut.ledger_slice
+        return not ledger.held and ledger.position_start < ledger.position_end
+    found = cut.slice_of(part)
+    return found is not None and not found.held and len(found.readable) > 0
+
+
 def outstanding_breaks(engine: Store, contract_name: str) -> tuple[OutstandingBreak, ...]:
     by_break: dict[Any, list[OpenItem]] = {}
     for item in engine.of(contract_name).newest():

@@ -11,19 +11,24 @@ from tallystick.matching.closed_cut import (
     cleaned_of_closed,
     closed_result,
     closing_of,
+    items_beside_closed,
     losses_of_closed,
     pairs_beside_closed,
+    places_behind,
     refuse_to_close,
     unread_where_closed,
 )
-from tallystick.matching.match_case import RecordLocation
+from tallystick.matching.match_case import Entry, RecordLocation
+from tallystick.matching.scan_result import topic_place
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Doubt
+from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemSide
 from tallystick.model.verdict import Verdict
 from tests.unit.builders import (
     IN_TOPIC,
     LEDGER,
+    PART,
     case_of,
     cut_of,
     event,
@@ -157,10 +162,40 @@ def test_an_input_that_stands_in_a_closed_cut_is_unread_where_the_log_shows_it()
     assert [one.place for one in found] == [RecordLocation.UNREAD, RecordLocation.EARLIER_SLICE]
 
 
-@pytest.mark.parametrize(("first_seen", "asks"), [(1, True), (3, True), (4, False)])
-def test_the_log_is_asked_for_a_pair_that_waited_beside_a_closed_cut(first_seen: int, asks: bool) -> None:
-    waited = row(1, carried=item_of(row(1), cut_n=first_seen))
-    assert pairs_beside_closed(case_of(waited, event(11)), [CUT]) is asks
-    assert not pairs_beside_closed(case_of(waited, event(11)), [])
-    assert not pairs_beside_closed(case_of(waited), [CUT])
-    assert not pairs_beside_closed(case_of(row(1), event(11)), [CUT])
+def test_the_log_is_asked_for_a_pair_that_waited_beside_a_closed_cut() -> None:
+    item = item_of(row(1))
+    waited = row(1, carried=item)
+    assert pairs_beside_closed(case_of(waited, event(11)), {item.item_id})
+    assert not pairs_beside_closed(case_of(waited, event(11)), set())
+    assert not pairs_beside_closed(case_of(waited), {item.item_id})
+    assert not pairs_beside_closed(case_of(row(1), event(11)), {item.item_id})
+
+
+@pytest.mark.parametrize(
+    ("first_seen", "read_whole_at", "is_beside"),
+    [
+        pytest.param(1, 3, True, id="it waited"),
+        pytest.param(3, 3, True, id="read by the cut behind it"),
+        pytest.param(4, 3, False, id="read later"),
+        pytest.param(4, 4, True, id="held in the cut behind it"),
+        pytest.param(5, 4, False, id="read behind what was held"),
+        pytest.param(5, None, True, id="held ever since"),
+    ],
+)
+@pytest.mark.parametrize("copy", [row(1), event(11), event(11, partition=1)], ids=["row", "event", "partition"])
+def test_a_copy_is_beside_a_closed_cut_up_to_the_first_behind_it_that_read_its_side(
+    first_seen: int, read_whole_at: int | None, is_beside: bool, copy: Entry
+) -> None:
+    item, place = item_of(copy, cut_n=first_seen), topic_place(copy.item_id)[0] if copy.side is IN_TOPIC else None
+    places = places_behind([item], CUT, of_inputs=False)
+    assert places == ({item.item_id: place} if first_seen > 3 else {})
+    others = {one: 9 for one in (None, PART, replace(PART, partition=1)) if one != place}
+    read_behind = others if read_whole_at is None else {**others, place: read_whole_at}
+    assert items_beside_closed([item], CUT, places, read_behind) == ({item.item_id} if is_beside else set())
+
+
+def test_an_input_stands_in_its_partition_and_a_transaction_nowhere() -> None:
+    of_input = replace(item_of(row(1), cut_n=9), item_id="ledger:billing.requests:2:30")
+    legs = replace(item_of(row(1), cut_n=9), item_id="legs:a:1:2", side=ItemSide.LEGS)
+    found = places_behind([of_input, legs], CUT, of_inputs=True)
+    assert found == {of_input.item_id: TopicPartition(topic="billing.requests", partition=2)}
