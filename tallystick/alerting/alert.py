@@ -3,10 +3,11 @@
 An alert of a class fires when a run finds breaks of it and resolves when none of it is outstanding any more. Between
 the two it never becomes less severe; it becomes more so by age, once, unless a person has acknowledged it.
 A notice that pages, and a doubt of PAGING_DOUBTS, has an alert of its own too: it fires while runs see it and resolves
-at the first run that looks for it and does not, whatever that run's verdict, since it is looked at anew each time.
+at the first run that looks for it and does not, whatever that run's verdict, since it is looked at anew each time. A
+run that could not look at a place that it was told of ends nothing: looked_for.py.
 A run that proved nothing says so quietly and resolves nothing else. A baseline says nothing.
-What is acknowledged is told again only when it is worse: with new breaks, with more of what is looked at anew, or with
-another producer's hanging transaction.
+What is acknowledged is told again only when it is worse: with new breaks, with more of what is looked at anew, with
+the same at another place, or with another producer's hanging transaction.
 """
 
 from collections.abc import Mapping

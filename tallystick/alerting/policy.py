@@ -17,6 +17,7 @@ from tallystick.alerting.alert import (
     AlertAction,
     Outstanding,
 )
+from tallystick.alerting.looked_for import SEEN_ANEW, not_looked_for, with_places
 from tallystick.contract.alerts import AlertRules, AlertSinkSection, Severity
 from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut
@@ -48,9 +49,9 @@ def alerts_for(
     stand = {name: outstanding[name] for name in BreakClass if name in outstanding and name in set(firing) - found}
     told = [_break_alert(contract, result, cut, one, outstanding, firing.get(one)) for one in sorted(found)]
     grown = [_escalation(contract, cut, one, stand[one], firing[one]) for one in sorted(stand)]
-    seen = list(_seen_alerts(contract, result, cut))
+    seen = list(_seen_alerts(contract, result, cut, firing))
     alerts = [*told, *(alert for alert in grown if alert), *(one for one in seen if is_news(one, firing))]
-    gone = (set(firing) & _SEEN_ANEW) - {alert.name for alert in seen} - _not_looked_for(result, firing)
+    gone = (set(firing) & SEEN_ANEW) - {alert.name for alert in seen} - not_looked_for(result, firing)
     if contract.expectations is None:
         gone |= set(firing) & OWN_EXPECTATIONS
     if result.verdict is Verdict.INCONCLUSIVE:
@@ -59,7 +60,7 @@ def alerts_for(
             alerts += [quiet] if is_news(quiet, firing) else []
         return (*alerts, *(_resolve(contract, cut, firing[alert_name]) for alert_name in sorted(gone)))
     still = {INCONCLUSIVE} if result.doubts else set()
-    over = (set(firing) - SILENCES - OWN_EXPECTATIONS - _SEEN_ANEW - set(outstanding) - found - still) | gone
+    over = (set(firing) - SILENCES - OWN_EXPECTATIONS - SEEN_ANEW - set(outstanding) - found - still) | gone
     return (*alerts, *(_resolve(contract, cut, firing[alert_name]) for alert_name in sorted(over)))
 
 
@@ -84,27 +85,8 @@ def alerts_of_write_off(
     return (replace(over, summary=summary, details={**over.details, **told}),)
 
 
-_SEEN_ANEW: frozenset[str] = frozenset((*Notice, *PAGING_DOUBTS))
-"""Names of alerts of what is looked at anew by each run."""
-
 _TOLD_ONCE = frozenset((BreakClass.OUT_OF_ORDER_IN_TOPIC, BreakClass.BLED_INTO_TRANSACTION))
 """Classes of which a break may have no item that later runs follow."""
-
-
-def _not_looked_for(result: RunResult, firing: Mapping[str, Alert]) -> set[str]:
-    """Names of what the run could not look for, so that its silence ends nothing: a cut that was closed asked nobody,
-    and an open transaction on a partition that hangs may be the one that nobody will end.
-    """
-    if any(found.doubt is Doubt.CUT_CLOSED for found in result.doubts):
-        return set(_SEEN_ANEW)
-    hanging = firing.get(Doubt.HANGING_TRANSACTION)
-    told = () if hanging is None else hanging.details.get("producers", ())
-    held = tuple(
-        f"{found.details['topic']} {found.details['partition']} "
-        for found in result.doubts
-        if found.doubt is Doubt.HELD_BY_OPEN_TRANSACTION and "topic" in found.details
-    )
-    return {str(Doubt.HANGING_TRANSACTION)} if any(one.startswith(held) for one in told) else set()
 
 
 def sink_name(sink: AlertSinkSection) -> str:
@@ -234,10 +216,10 @@ def is_news(alert: Alert, firing: Mapping[str, Alert]) -> bool:
 
 
 def is_more(alert: Alert, before: Alert) -> bool:
-    """Return whether it counts more than one before it, or names another producer or expectation."""
+    """Return whether it counts more than one before it, or names another place, producer or expectation."""
     another = any(
         name in before.details and not set(alert.details.get(name, ())) <= set(before.details[name])
-        for name in ("producers", "expectations")
+        for name in ("places", "producers", "expectations")
     )
     return another or bool(alert.details["count"] > before.details["count"])
 
@@ -246,26 +228,19 @@ def _doubts_told(alert: Alert) -> set[str]:
     return {found["doubt"] for found in alert.details["doubts"]}
 
 
-def _seen_alerts(contract: Contract, result: RunResult, cut: Cut) -> Iterator[Alert]:
+def _seen_alerts(contract: Contract, result: RunResult, cut: Cut, firing: Mapping[str, Alert]) -> Iterator[Alert]:
     """One per paging doubt and per paging notice that this run saw, by name within each."""
     for doubt in PAGING_DOUBTS:
         told_here = [found for found in result.doubts if found.doubt is doubt]
         sentences = [found.sentence for found in told_here]
         if sentences:
             seen = _seen_alert(contract, cut, doubt, Severity.CRITICAL, sentences, len(sentences))
-            producers = _producers(told_here)
-            yield replace(seen, details={**seen.details, "producers": producers}) if producers else seen
+            yield with_places(seen, told_here, result, firing.get(doubt))
     for notice in sorted({found.notice for found in result.notices if found.pages}):
         told = [found for found in result.notices if found.notice is notice and found.pages]
         sentences = [found.sentence for found in told]
-        yield _seen_alert(contract, cut, notice, Severity.WARNING, sentences, sum(found.count for found in told))
-
-
-def _producers(doubts: Collection[DoubtFound]) -> list[str]:
-    """Who holds what: an acknowledged incident is another one where another producer does, or on another partition."""
-    told = ("topic", "partition", "producer_id")
-    places = (one.details for one in doubts if all(name in one.details for name in told))
-    return sorted({" ".join(str(place[name]) for name in told) for place in places})
+        seen = _seen_alert(contract, cut, notice, Severity.WARNING, sentences, sum(found.count for found in told))
+        yield with_places(seen, told, result, firing.get(notice))
 
 
 def _seen_alert(
@@ -338,7 +313,7 @@ def owner_told(before: Alert) -> dict[str, Any]:
 def _over(alert_name: str) -> str:
     if alert_name in _TOLD_ONCE:
         return "none outstanding; one that no item follows was told once, and stands as it was found"
-    return "not seen any more" if alert_name in _SEEN_ANEW else "none outstanding"
+    return "not seen any more" if alert_name in SEEN_ANEW else "none outstanding"
 
 
 def where_found(contract: Contract, cut: Cut) -> dict[str, Any]:

@@ -32,7 +32,11 @@ from tallystick.anomalies.breaks.torn_by_protocol import torn_by_protocol
 from tallystick.anomalies.breaks.torn_transaction import torn_transaction
 from tallystick.anomalies.doubts.canary_missed import canary_missed
 from tallystick.anomalies.doubts.forged_repair import forged_repair
-from tallystick.anomalies.doubts.hanging_transaction import hanging_transaction, held_by_prepared_transaction
+from tallystick.anomalies.doubts.hanging_transaction import (
+    hanging_transaction,
+    hanging_unseen,
+    held_by_prepared_transaction,
+)
 from tallystick.anomalies.doubts.held import held_by_ledger_horizon, held_by_open_transaction, partner_not_settled
 from tallystick.anomalies.doubts.held_by_replication import held_by_replication
 from tallystick.anomalies.doubts.key_index_lost import key_index_lost
@@ -54,9 +58,9 @@ from tallystick.anomalies.notices.host_clock_off import host_clock_off
 from tallystick.anomalies.notices.late_partner import late_partner
 from tallystick.anomalies.notices.offsetting_errors import offsetting_errors
 from tallystick.anomalies.notices.paired_across_windows import paired_across_windows
-from tallystick.anomalies.notices.promise_at_risk import promise_at_risk
+from tallystick.anomalies.notices.promise_at_risk import promise_at_risk, settings_unseen
 from tallystick.anomalies.notices.representation_differs import representation_differs
-from tallystick.anomalies.notices.retention_overtakes import retention_overtakes
+from tallystick.anomalies.notices.retention_overtakes import expiry_unseen, retention_overtakes
 from tallystick.anomalies.notices.timestamp_skew import timestamp_skew
 from tallystick.anomalies.notices.unfiltered_reader import unfiltered_reader
 from tallystick.matching.evidence import Evidence
@@ -75,10 +79,16 @@ class AnomalyRule:
     letters: str
     rule: Callable[..., Iterable[Finding]]
     """Its parameters are parts of `Evidence`, by name."""
+    unseen: Callable[..., Iterable[str]] | None = None
+    """Of a rule whose silence ends an alert: the places at which it could not look. Parameters as of the rule."""
 
     def judge(self, evidence: Evidence) -> Iterable[Finding]:
         """The breaks, doubts or notices that this evidence proves."""
         return findings_of(self.rule, evidence)
+
+    def places_unseen(self, evidence: Evidence) -> frozenset[str]:
+        """The places of which it says nothing, since this run could not look there."""
+        return frozenset(self.unseen(*_parts_for(self.unseen)(evidence)) if self.unseen else ())
 
 
 def findings_of(rule: Callable[..., Iterable[AnyFinding]], evidence: Evidence) -> Iterable[AnyFinding]:
@@ -139,7 +149,7 @@ RULES: tuple[AnomalyRule, ...] = (
     AnomalyRule(names=(Notice.EMPTY_TRANSACTION,), letters="T7", rule=empty_transaction),
     AnomalyRule(names=(BreakClass.COMPENSATION_NOT_EFFECTIVE,), letters="C2", rule=compensation_not_effective),
     AnomalyRule(names=(Doubt.HELD_BY_OPEN_TRANSACTION,), letters="M3 T4", rule=held_by_open_transaction),
-    AnomalyRule(names=(Doubt.HANGING_TRANSACTION,), letters="T3", rule=hanging_transaction),
+    AnomalyRule(names=(Doubt.HANGING_TRANSACTION,), letters="T3", rule=hanging_transaction, unseen=hanging_unseen),
     AnomalyRule(names=(Doubt.HELD_BY_PREPARED_TRANSACTION,), letters="T5", rule=held_by_prepared_transaction),
     AnomalyRule(names=(Doubt.HELD_BY_REPLICATION,), letters="M3", rule=held_by_replication),
     AnomalyRule(names=(Doubt.HELD_BY_LEDGER_HORIZON,), letters="P2 L1", rule=held_by_ledger_horizon),
@@ -160,11 +170,11 @@ RULES: tuple[AnomalyRule, ...] = (
     AnomalyRule(names=(Doubt.KEY_INDEX_LOST,), letters="Q2", rule=key_index_lost),
     AnomalyRule(names=(Doubt.ROW_IDS_REPEAT,), letters="Q2", rule=row_ids_repeat),
     AnomalyRule(names=(Doubt.VACUOUS_RUN,), letters="Q1", rule=vacuous_run),
-    AnomalyRule(names=(Notice.PROMISE_AT_RISK,), letters="", rule=promise_at_risk),
+    AnomalyRule(names=(Notice.PROMISE_AT_RISK,), letters="", rule=promise_at_risk, unseen=settings_unseen),
     AnomalyRule(names=(Doubt.CANARY_MISSED,), letters="Q1", rule=canary_missed),
     AnomalyRule(names=(Notice.LATE_PARTNER,), letters="L2", rule=late_partner),
     AnomalyRule(names=(Notice.PAIRED_ACROSS_WINDOWS,), letters="L3", rule=paired_across_windows),
-    AnomalyRule(names=(Notice.RETENTION_OVERTAKES,), letters="M4", rule=retention_overtakes),
+    AnomalyRule(names=(Notice.RETENTION_OVERTAKES,), letters="M4", rule=retention_overtakes, unseen=expiry_unseen),
     AnomalyRule(names=(Notice.CURSOR_STOPPED,), letters="M3 P2", rule=cursor_stopped),
     AnomalyRule(names=(Notice.BACKLOG_GROWS,), letters="M3 P2", rule=backlog_grows),
     AnomalyRule(names=(Notice.REPRESENTATION_DIFFERS,), letters="X2", rule=representation_differs),

@@ -82,6 +82,7 @@ def judge(
         ),
         notices=notices,
         look_ups=look_ups,
+        unseen={name: places for rule in classes if (places := rule.places_unseen(evidence)) for name in rule.names},
         lag=RunLag(topics=add_lags((*evidence.totals.lags, *_lags_of(evidence))), grace=evidence.grace),
     )
 

@@ -110,6 +110,9 @@ class RunResult:
     notices: tuple[NoticeFound, ...] = ()
     look_ups: Mapping[str, Any] = field(default_factory=dict)
     """What the look-ups answered, kept so that the same cut can be judged again."""
+    unseen: Mapping[str, frozenset[str]] = field(default_factory=dict, compare=False)
+    """Places that this run could not look at, by name of what it would have told of them. Not stored: only the alerts
+    of its own commit depend on it."""
     lag: RunLag | None = None
     """How late its partners came; None for a run older than the measuring."""
     key_index: KeyIndex | None = None

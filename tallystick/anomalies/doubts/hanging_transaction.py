@@ -35,6 +35,15 @@ def hanging_transaction(cut: Cut, cluster: ClusterState) -> Iterator[DoubtFound]
             yield _hanging(cut, cluster, topic_slice, one)
 
 
+def hanging_unseen(cluster: ClusterState) -> Iterator[str]:
+    """Yield partitions of which nobody could say whether something hangs: the broker names no transaction, and one is
+    open there; or one that no coordinator seems to end is not confirmed, as where not all of them answered.
+    """
+    if not cluster.transactions_are_told:
+        yield from (str(now.topic_partition) for now in cluster.partitions_after if now.lso < now.high_watermark)
+    yield from (str(one.topic_partition) for one in cluster.open_transactions if not (one.confirmed or one.will_end))
+
+
 def _hanging(cut: Cut, cluster: ClusterState, topic_slice: TopicSlice, one: OpenTransaction) -> DoubtFound:
     part, first_seen_utc = one.topic_partition, _first_seen(cut, cluster, one)
     holds = topic_slice.held and holder_of(cluster, topic_slice) == one

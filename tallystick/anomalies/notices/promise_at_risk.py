@@ -41,5 +41,10 @@ def promise_at_risk(
         )
 
 
+def settings_unseen(contract: Contract, cluster: ClusterState) -> Iterator[str]:
+    """Yield the topics whose settings this run could not read."""
+    return (topic for topic in contract.topics if cluster.settings_of(topic) is None)
+
+
 def _settings(count: int) -> str:
     return "1 setting does" if count == 1 else f"{count} settings do"

@@ -10,7 +10,7 @@ from datetime import timedelta
 from tallystick.contract.contract import Contract
 from tallystick.contract.verdict_deadline import next_firing
 from tallystick.kafka_cluster.state import ClusterState
-from tallystick.model.cut import Cut
+from tallystick.model.cut import Cut, PartitionSnapshot, TopicSlice, discontinuity
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import NoticeFound
 from tallystick.text.plain import format_time
@@ -40,6 +40,20 @@ def retention_overtakes(contract: Contract, cut: Cut, cluster: ClusterState) -> 
                     "next_run_read_by_utc": format_time(read_by_utc),
                 },
             )
+
+
+def expiry_unseen(cut: Cut, cluster: ClusterState) -> Iterator[str]:
+    """Yield partitions with unread offsets of which nobody knows the retention, and those whose log does not go on."""
+    after = {now.topic_partition: now for now in cluster.partitions_after}
+    for topic_slice in cut.topic_slices:
+        part = topic_slice.offsets.topic_partition
+        now = after.get(part)
+        if now is None or discontinuity(cut, now) is not None or _unread_of_unknown(cluster, topic_slice, now):
+            yield str(part)
+
+
+def _unread_of_unknown(cluster: ClusterState, topic_slice: TopicSlice, now: PartitionSnapshot) -> bool:
+    return cluster.settings_of(now.topic) is None and topic_slice.offsets.kafka_offset_end < now.high_watermark
 
 
 def _in(left: timedelta) -> str:

@@ -76,11 +76,12 @@ def alerts(
     rules: Mapping[str, Any] | None = None,
     by_time: bool = False,
     expectations: str | None = None,
+    unseen: Mapping[str, frozenset[str]] | None = None,
 ) -> list[Alert]:
     told = tuple(
         one if isinstance(one, DoubtFound) else DoubtFound(doubt=one, sentence=f"{one}: why.") for one in doubts
     )
-    result = run_result("payouts", n, verdict=verdict, doubts=told, breaks=breaks, notices=notices)
+    result = run_result("payouts", n, verdict=verdict, doubts=told, breaks=breaks, notices=notices, unseen=unseen or {})
     changes = {"alert": CONTRACT.alert.model_copy(update=rules or {}), "expectations": expectations}
     contract = CONTRACT.model_copy(update=changes)
     before = firing if isinstance(firing, Mapping) else {name: fired(name) for name in firing}

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from tallystick.kafka_cluster.state import ClusterState, ExecutedAction
+from tallystick.kafka_cluster.state import ClusterState, ExecutedAction, TopicSettings
 from tallystick.ledger.protocol import HorizonHolder
 from tallystick.matching.evidence import Evidence, LegsCase
 from tallystick.matching.match_case import Entry, MatchResult, RecordLocation
@@ -28,6 +28,7 @@ from tests.unit.builders import (
     LEDGER,
     MINUTE,
     NOON,
+    PART,
     T2L,
     T2T,
     TOPIC,
@@ -41,11 +42,13 @@ from tests.unit.builders import (
     item_of,
     ledger_at,
     ledger_slice_of,
+    partition_at,
     row,
     seen,
     slice_of,
     with_facts,
 )
+from tests.unit.cluster_settings import KEPT
 from tests.unit.in_memory_books import Books
 from tests.unit.judging.results import judged
 
@@ -526,3 +529,10 @@ def test_matched_money_is_counted_per_currency() -> None:
     assert figures.matched_money == {"EUR": 2**54 + 1, "JPY": -7}
     assert (figures.in_flight_items, figures.in_flight_money) == (0, {})
     assert books.results[0].figures.in_flight_money == {"EUR": 2**54 + 1, "JPY": -7}
+
+
+@pytest.mark.parametrize("settings", [(KEPT,), ()], ids=["read", "not read"])
+def test_a_result_names_by_class_the_places_that_its_run_could_not_look_at(settings: tuple[TopicSettings, ...]) -> None:
+    around = ClusterState(topic_settings=settings, partitions_after=(partition_at(high_watermark=21),))
+    unseen = {"promise_at_risk": {TOPIC}, "retention_overtakes": {str(PART)}}
+    assert judged(evidence_of(cluster=around)).unseen == ({} if settings else unseen)

@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from tallystick.anomalies.doubts.hanging_transaction import hanging_transaction, held_by_prepared_transaction
+from tallystick.anomalies.doubts.hanging_transaction import (
+    hanging_transaction,
+    hanging_unseen,
+    held_by_prepared_transaction,
+)
 from tallystick.anomalies.doubts.held import held_by_open_transaction
 from tallystick.anomalies.registry import findings_of
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
@@ -15,7 +19,7 @@ from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 from tests.unit.anomalies.planted import Pair, PlantedCases
-from tests.unit.builders import HOUR, NOON, PART, cut_of, evidence_of, slice_of
+from tests.unit.builders import HOUR, NOON, PART, cut_of, evidence_of, partition_at, slice_of
 from tests.unit.cluster_settings import BROKER, KEPT
 from tests.unit.open_transactions import BEHIND, HANGING, LIVE, OWN, SETTINGS, SIGHT
 
@@ -181,3 +185,21 @@ def test_a_clock_behind_the_coordinators_gives_no_negative_age() -> None:
     ahead = int((NOON + HOUR + timedelta(minutes=5)).timestamp() * 1000)
     (found,) = doubts_of(held(replace(LIVE, started_ms=ahead)))
     assert found.details["age_seconds"] == 0
+
+
+@pytest.mark.parametrize(
+    ("around", "unseen"),
+    [
+        pytest.param({}, [], id="told, and nothing is open"),
+        pytest.param({"transactions_are_told": False}, [str(PART)], id="not told"),
+        pytest.param({"transactions_are_told": False, "partitions_after": (partition_at(),)}, [], id="nothing is open"),
+        pytest.param({"open_transactions": (HANGING,)}, [], id="it hangs"),
+        pytest.param({"open_transactions": (replace(HANGING, confirmed=False),)}, [str(PART)], id="not confirmed"),
+        pytest.param({"open_transactions": (replace(LIVE, confirmed=False),)}, [], id="a coordinator will end it"),
+    ],
+)
+def test_where_nobody_can_say_whether_a_transaction_hangs_its_partition_is_unseen(
+    around: dict[str, Any], unseen: list[str]
+) -> None:
+    after = ClusterState(partitions_after=(partition_at(high_watermark=21),))
+    assert list(findings_of(hanging_unseen, evidence_of(cluster=replace(after, **around)))) == unseen

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from tallystick.anomalies.notices.promise_at_risk import promise_at_risk
+from tallystick.anomalies.notices.promise_at_risk import promise_at_risk, settings_unseen
 from tallystick.anomalies.registry import findings_of
 from tallystick.kafka_cluster.state import ClusterState, ServerProof
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Notice
 from tests.unit.anomalies.planted import Pair, PlantedCases
-from tests.unit.builders import T2L, evidence_of
+from tests.unit.builders import T2L, TOPIC, evidence_of
 from tests.unit.cluster_settings import BROKER, KEPT
 
 
@@ -84,3 +84,8 @@ def test_a_server_that_does_not_prove_who_it_is_is_at_risk(proven: bool, at_risk
     tls = ServerProof(connection="kafka_billing", setting="security.protocol", value="SSL", needs="SSL", proven=proven)
     found = findings_of(promise_at_risk, evidence_of(cluster=replace(settings_read(), server_proofs=(tls,))))
     assert [[line["scope"] for line in one.details["lines"]] for one in found] == [["kafka_billing"]] * at_risk
+
+
+def test_a_topic_whose_settings_were_not_read_is_unseen_and_one_that_was_read_is_not() -> None:
+    assert list(findings_of(settings_unseen, evidence_of())) == [TOPIC]
+    assert list(findings_of(settings_unseen, configured(unclean_leader_election=True))) == []

@@ -4,14 +4,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tallystick.anomalies.notices.retention_overtakes import retention_overtakes
+from tallystick.anomalies.notices.retention_overtakes import expiry_unseen, retention_overtakes
 from tallystick.anomalies.registry import findings_of
-from tallystick.kafka_cluster.state import ClusterState, UnreadExpiry
+from tallystick.kafka_cluster.state import ClusterState, TopicSettings, UnreadExpiry
 from tallystick.matching.evidence import Evidence
+from tallystick.model.cut import PartitionSnapshot
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import NoticeFound
 from tests.unit.anomalies.planted import Pair, PlantedCases
-from tests.unit.builders import HOUR, MINUTE, NOON, PART, contract_of, cut_of, evidence_of
+from tests.unit.builders import HOUR, MINUTE, NOON, PART, contract_of, cut_of, evidence_of, partition_at
+from tests.unit.cluster_settings import KEPT
 
 
 def expiring(expires_utc: datetime) -> Evidence:
@@ -62,3 +64,21 @@ def test_the_forecast_says_when_and_when_the_next_run_is(left: timedelta, says: 
     found = forecast(now_utc=NOON, expires_utc=NOON + left, schedule="0 */6 * * *")
     assert found is not None and found.pages
     assert found.sentence == (f"billing.payouts[0]: unread offsets, from 20 on, expire {says}, the next run is in 6 h.")
+
+
+@pytest.mark.parametrize(
+    ("settings", "partitions", "unseen"),
+    [
+        pytest.param((KEPT,), (partition_at(high_watermark=21),), [], id="looked at"),
+        pytest.param((), (partition_at(high_watermark=21),), [str(PART)], id="of unknown settings"),
+        pytest.param((), (partition_at(),), [], id="nothing is unread"),
+        pytest.param((KEPT,), (partition_at(high_watermark=19),), [str(PART)], id="cut back"),
+        pytest.param((KEPT,), (partition_at(topic_id="another"),), [str(PART)], id="made anew"),
+        pytest.param((KEPT,), (), [str(PART)], id="gone"),
+    ],
+)
+def test_a_partition_of_which_nobody_knows_when_it_expires_is_unseen(
+    settings: tuple[TopicSettings, ...], partitions: tuple[PartitionSnapshot, ...], unseen: list[str]
+) -> None:
+    cluster = ClusterState(topic_settings=settings, partitions_after=partitions)
+    assert list(findings_of(expiry_unseen, evidence_of(cluster=cluster))) == unseen
