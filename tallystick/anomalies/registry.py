@@ -51,7 +51,7 @@ from tallystick.anomalies.doubts.torn_cut import torn_cut
 from tallystick.anomalies.doubts.unexplained_gap import unexplained_gap
 from tallystick.anomalies.doubts.unreadable_payload import unreadable_payload
 from tallystick.anomalies.doubts.vacuous_run import vacuous_run
-from tallystick.anomalies.notices.backlog_grows import backlog_grows
+from tallystick.anomalies.notices.backlog_grows import backlog_grows, backlog_told_as_stopped
 from tallystick.anomalies.notices.cursor_stopped import cursor_stopped
 from tallystick.anomalies.notices.empty_transaction import empty_transaction
 from tallystick.anomalies.notices.host_clock_off import host_clock_off
@@ -176,7 +176,7 @@ RULES: tuple[AnomalyRule, ...] = (
     AnomalyRule(names=(Notice.PAIRED_ACROSS_WINDOWS,), letters="L3", rule=paired_across_windows),
     AnomalyRule(names=(Notice.RETENTION_OVERTAKES,), letters="M4", rule=retention_overtakes, unseen=expiry_unseen),
     AnomalyRule(names=(Notice.CURSOR_STOPPED,), letters="M3 P2", rule=cursor_stopped),
-    AnomalyRule(names=(Notice.BACKLOG_GROWS,), letters="M3 P2", rule=backlog_grows),
+    AnomalyRule(names=(Notice.BACKLOG_GROWS,), letters="M3 P2", rule=backlog_grows, unseen=backlog_told_as_stopped),
     AnomalyRule(names=(Notice.REPRESENTATION_DIFFERS,), letters="X2", rule=representation_differs),
     AnomalyRule(names=(Notice.OFFSETTING_ERRORS,), letters="X3", rule=offsetting_errors),
     AnomalyRule(names=(Notice.UNFILTERED_READER,), letters="A3", rule=unfiltered_reader),

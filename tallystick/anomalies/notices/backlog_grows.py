@@ -1,7 +1,8 @@
 """M3, P2, over windows: the cursor of a side moves, but what waits behind it has grown in each of the last windows.
 
 Evidence: where the last cuts ended, and their marks. Not to be mistaken for a busy topic, of which whole cuts are read;
-for a backlog that shrinks or stays; or for a cursor that has stopped, which says so itself.
+for a backlog that shrinks or stays; or for a cursor that has stopped, which says so itself. Where it stops behind a
+backlog that goes on growing, nothing here is over: what was told before stands beside the stopped cursor.
 """
 
 from collections.abc import Iterator
@@ -37,3 +38,10 @@ def backlog_grows(contract: Contract, cut: Cut, looked_up: LookedUp, cluster: Cl
                 pages=True,
                 details=trail_details(cut, looked_up, cluster, trail, windows),
             )
+
+
+def backlog_told_as_stopped(contract: Contract, cut: Cut, cluster: ClusterState) -> Iterator[str]:
+    """Yield the sides whose backlog still grows behind a cursor that has stopped, of which only that is told."""
+    for trail in held_trails(contract, cut, cluster):
+        if min(trail.windows_growing, trail.windows_stopped) >= WINDOWS_MIN:
+            yield side_text(trail)
