@@ -372,7 +372,7 @@ NOTICE_TEXTS: Mapping[Notice, ClassText] = {
     ),
     Notice.OFFSETTING_ERRORS: ClassText(
         title="Errors that cancel out",
-        means="The totals of both sides agree although items do not: a check of totals would have passed.",
+        means="Items disagree, and the errors that this run found cancel out: no difference of totals shows them.",
         check_first="The breaks beside this.",
     ),
     Notice.UNFILTERED_READER: ClassText(

@@ -1,4 +1,8 @@
-"""X3: items disagree and their errors cancel out, so that the totals of both sides agree."""
+"""X3: items disagree, and the errors that a run found cancel out, so that no difference of totals shows them.
+
+Whether totals agree is another matter: they are those of what this window read, and an error may be of an item that
+was carried to it, or beside pairs of two windows.
+"""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -39,16 +43,19 @@ def offsetting_errors(totals: SideTotals, unmatched: UnmatchedItems) -> Iterator
             for currency in cancelled
         }
         words = ", ".join(format_minor(amount, currency) for currency, amount in moved.items())
+        in_topic = {currency: totals.topic_money.get(currency, 0) for currency in cancelled}
+        in_ledger = {currency: totals.ledger_money.get(currency, 0) for currency in cancelled}
+        agree = in_topic == in_ledger and all(currency in totals.topic_money for currency in cancelled)
         yield NoticeFound(
             notice=Notice.OFFSETTING_ERRORS,
             sentence=f"{count:,} errors cancel out to the last unit ({words} too much and as much too little on the "
-            "topic): totals agree and items do not.",
+            f"topic){': totals agree and items do not' if agree else ''}.",
             count=count,
             details={
                 "errors": count,
                 "moved_minor": moved,
-                "topic_total_minor": {currency: totals.topic_money.get(currency, 0) for currency in cancelled},
-                "ledger_total_minor": {currency: totals.ledger_money.get(currency, 0) for currency in cancelled},
+                "topic_total_minor": in_topic,
+                "ledger_total_minor": in_ledger,
             },
         )
 

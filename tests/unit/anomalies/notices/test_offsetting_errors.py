@@ -35,7 +35,8 @@ def amounts(*pairs: tuple[int, int]) -> Evidence:
         for number, (in_topic, in_ledger) in enumerate(pairs)
         for copy in (event(11 + number, f"ev-{number}", in_topic), row(1 + number, f"ev-{number}", in_ledger))
     ]
-    return evidence_of(*copies)
+    in_topic, in_ledger = map(sum, zip(*pairs, strict=True))
+    return evidence_of(*copies, topic_money={"EUR": in_topic}, ledger_money={"EUR": in_ledger})
 
 
 class TestPlanted(PlantedCases):
@@ -63,6 +64,28 @@ def test_two_mismatches_that_cancel_out_are_told_with_what_they_moved() -> None:
     assert (found.count, found.pages, found.details["moved_minor"]) == (2, False, {"EUR": 10})
     assert (found.details["topic_total_minor"], found.details["ledger_total_minor"]) == ({"EUR": 3_000}, {"EUR": 3_000})
     assert found.sentence.startswith("2 errors cancel out to the last unit (0.10 EUR too much and as much too little")
+
+
+CANCELS_OUT = "2 errors cancel out to the last unit (10.00 EUR too much and as much too little on the topic)"
+
+
+@pytest.mark.parametrize(
+    ("in_topic", "in_ledger", "says"),
+    [
+        ({"EUR": 9_000}, {"EUR": 9_000}, ": totals agree and items do not."),
+        ({"EUR": 9_000, "USD": 1}, {"EUR": 9_000, "USD": 2}, ": totals agree and items do not."),
+        ({"EUR": 9_000}, {"EUR": 500}, "."),
+        ({"EUR": 9_000}, {}, "."),
+        ({}, {}, "."),
+    ],
+    ids=["equal", "equal in this currency", "not equal", "of one side", "nothing of it was read by this window"],
+)
+def test_totals_are_said_to_agree_only_where_those_of_the_window_are_equal(
+    in_topic: dict[str, int], in_ledger: dict[str, int], says: str
+) -> None:
+    carried = [item_of(event(3, "ev-1")), item_of(row(1, "ev-2"))]
+    (found,) = errors_of(carried=carried, topic_money=in_topic, ledger_money=in_ledger)
+    assert found.sentence == CANCELS_OUT + says
 
 
 def test_a_missing_and_a_phantom_of_one_amount_cancel_out() -> None:
