@@ -69,7 +69,7 @@ BREAK_TEXTS: Mapping[BreakClass, ClassText] = {
     ),
     BreakClass.DUPLICATE_IN_LEDGER: ClassText(
         title="Duplicate in ledger",
-        means="The ledger holds more rows for the event than there are committed events.",
+        means="The ledger holds more rows for the event than it should.",
         check_first="Check for a unique index on the match key, and look for a redelivery or a job that ran twice.",
     ),
     BreakClass.DUPLICATE_IN_LEDGER_COMPENSATED: ClassText(

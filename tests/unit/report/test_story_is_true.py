@@ -1,0 +1,27 @@
+"""What is said of a whole class is true of each of its breaks, also of the odd ones."""
+
+from tallystick.matching.evidence import Evidence
+from tallystick.model.finding_names import BreakClass
+from tallystick.report.break_story import explain
+from tests.unit.anomalies.planted import found_breaks
+from tests.unit.builders import L2T, T2L, event, evidence_of, row
+from tests.unit.report.told_breaks import sentences, told
+
+
+def story_of(evidence: Evidence, break_class: BreakClass) -> str:
+    """All sentences about the one break of this class."""
+    (one,) = [found for found in found_breaks(evidence) if found.break_class is break_class]
+    return " ".join(sentence for said in sentences(explain(told(one))).values() for sentence in said)
+
+
+def test_a_second_row_that_the_topic_followed_is_not_said_to_have_fewer_events() -> None:
+    both_twice = evidence_of(row(1), row(2), event(11), event(12), direction=L2T)
+    followed = story_of(both_twice, BreakClass.DUPLICATE_IN_LEDGER)
+    assert "the other side followed it" in followed
+    assert "than there are committed events" not in followed
+    assert "fewer committed copies" not in followed
+    alone = story_of(evidence_of(row(1), row(2), event(11), direction=T2L), BreakClass.DUPLICATE_IN_LEDGER)
+    assert "the other side followed it" not in alone
+    for story in (followed, alone):
+        assert "The ledger holds more rows for the event than it should." in story
+        assert "none is left that it could follow, or that one followed the row." in story
