@@ -3,6 +3,7 @@
 - one of the two was published by a compensation: our own repair, and the original came after all (D7);
 - no producer id on both, same session: a retry without idempotence (D1);
 - no producer id, another session: the input was processed again (D4);
+- no producer id, and sources that differ, whatever the sessions: sent again, from another input (D2);
 - one producer id, so one transactional.id, under two epochs: two generations of it, the old one a zombie (D3) - unless
   the epoch moves with every transaction (transaction.version 2) and no session says that there were two processes;
 - producer ids, the same source coordinates in two sessions: processed again (D4);
@@ -134,16 +135,21 @@ def tell_cause(extra: LogRecord | None, original: LogRecord | None) -> BreakClas
     if extra.session is not None and original.session is not None:
         same_session = extra.session == original.session
     if NO_PRODUCER_ID in (extra.producer_id, original.producer_id):
-        if same_session is None:
-            return BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN
-        if same_session:
-            return BreakClass.DUPLICATE_IN_TOPIC_NO_IDEMPOTENCE
-        return BreakClass.DUPLICATE_IN_TOPIC_REPROCESSED
+        return _without_producer_id(extra, original, same_session=same_session)
     if _are_two_generations(extra, original, same_session=same_session):
         return BreakClass.DUPLICATE_IN_TOPIC_ZOMBIE
     if extra.source is not None and extra.source == original.source and same_session is False:
         return BreakClass.DUPLICATE_IN_TOPIC_REPROCESSED
     return BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION
+
+
+def _without_producer_id(extra: LogRecord, original: LogRecord, *, same_session: bool | None) -> BreakClass:
+    """Return the class by sessions and sources, which alone tell there."""
+    if same_session is None:
+        return BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN
+    if extra.source is not None and original.source is not None and extra.source != original.source:
+        return BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION
+    return BreakClass.DUPLICATE_IN_TOPIC_NO_IDEMPOTENCE if same_session else BreakClass.DUPLICATE_IN_TOPIC_REPROCESSED
 
 
 def _are_two_generations(extra: LogRecord, original: LogRecord, *, same_session: bool | None) -> bool:

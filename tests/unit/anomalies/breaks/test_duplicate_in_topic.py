@@ -87,6 +87,30 @@ CONSTANT, MOVING = MarkerProtocol.CONSTANT_EPOCH, MarkerProtocol.EPOCH_PER_TRANS
         pytest.param(written(), written(), RETRY, id="no producer id, same session"),
         pytest.param(written(), written(session="relay-2"), REPROCESSED, id="no producer id, another session"),
         pytest.param(written(session=None), written(), CAUSE_UNKNOWN, id="no producer id, one session unknown"),
+        pytest.param(
+            written(source="in:0:4"),
+            written(source="in:0:9", session="relay-2"),
+            NEW_SESSION,
+            id="no producer id, another input, another session",
+        ),
+        pytest.param(
+            written(source="in:0:4"), written(source="in:0:9"), NEW_SESSION, id="no producer id, another input"
+        ),
+        pytest.param(
+            written(source="in:0:4", session=None),
+            written(source="in:0:9"),
+            CAUSE_UNKNOWN,
+            id="no producer id, another input, one session unknown",
+        ),
+        pytest.param(
+            written(source="in:0:4"),
+            written(source="in:0:4", session="relay-2"),
+            REPROCESSED,
+            id="no producer id, the same input, another session",
+        ),
+        pytest.param(
+            written(), written(source="in:0:9", session="relay-2"), REPROCESSED, id="no producer id, one input named"
+        ),
         pytest.param(written(session=None), written(session=None), CAUSE_UNKNOWN, id="no producer id, no session"),
         pytest.param(written(), written(producer_id=7), RETRY, id="one producer id, same session"),
         pytest.param(written(producer_id=7), written(session="relay-2"), REPROCESSED, id="one id, another session"),
