@@ -63,7 +63,7 @@ RULED_OUT: Mapping[BreakClass, tuple[str, ...]] = {
     ),
     BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN: (
         "It is a duplicate for certain; its cause is not: a producer id, a session or the other copy is not there.",
-        "A session header on every record, and copies that are still on the log, would decide it.",
+        "A producer id and a session header on every record, and copies that are still on the log, would decide it.",
     ),
     BreakClass.DUPLICATE_IN_LEDGER: (
         "It does not follow a doubled event: none is left that it could follow, or that one followed the row.",

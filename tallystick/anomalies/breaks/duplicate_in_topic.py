@@ -2,8 +2,9 @@
 
 - one of the two was published by a compensation: our own repair, and the original came after all (D7);
 - no producer id on both, same session: a retry without idempotence (D1);
-- no producer id, another session: the input was processed again (D4);
-- no producer id, and sources that differ, whatever the sessions: sent again, from another input (D2);
+- no producer id on both, another session: the input was processed again (D4);
+- no producer id on one or both, and sources that differ, whatever the sessions: sent again, from another input (D2);
+- a producer id on one alone, the same source in two sessions: processed again (D4);
 - one producer id, so one transactional.id, under two epochs: two generations of it, the old one a zombie (D3) - unless
   the epoch moves with every transaction (transaction.version 2) and no session says that there were two processes;
 - producer ids, the same source coordinates in two sessions: processed again (D4);
@@ -144,11 +145,13 @@ def tell_cause(extra: LogRecord | None, original: LogRecord | None) -> BreakClas
 
 
 def _without_producer_id(extra: LogRecord, original: LogRecord, *, same_session: bool | None) -> BreakClass:
-    """Return the class by sessions and sources, which alone tell there."""
+    """Return the class where one copy has none, or both: sessions and sources tell, or nothing does."""
     if same_session is None:
         return BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN
     if extra.source is not None and original.source is not None and extra.source != original.source:
         return BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION
+    if extra.producer_id != original.producer_id and (same_session or extra.source is None or original.source is None):
+        return BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN
     return BreakClass.DUPLICATE_IN_TOPIC_NO_IDEMPOTENCE if same_session else BreakClass.DUPLICATE_IN_TOPIC_REPROCESSED
 
 

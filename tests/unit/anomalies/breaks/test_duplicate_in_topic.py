@@ -112,8 +112,32 @@ CONSTANT, MOVING = MarkerProtocol.CONSTANT_EPOCH, MarkerProtocol.EPOCH_PER_TRANS
             written(), written(source="in:0:9", session="relay-2"), REPROCESSED, id="no producer id, one input named"
         ),
         pytest.param(written(session=None), written(session=None), CAUSE_UNKNOWN, id="no producer id, no session"),
-        pytest.param(written(), written(producer_id=7), RETRY, id="one producer id, same session"),
-        pytest.param(written(producer_id=7), written(session="relay-2"), REPROCESSED, id="one id, another session"),
+        pytest.param(written(), written(producer_id=7), CAUSE_UNKNOWN, id="one producer id, same session"),
+        pytest.param(written(producer_id=7), written(session="relay-2"), CAUSE_UNKNOWN, id="one id, another session"),
+        pytest.param(
+            written(producer_id=7, source="in:0:4"),
+            written(source="in:0:4", session="relay-2"),
+            REPROCESSED,
+            id="one producer id, the same input, another session",
+        ),
+        pytest.param(
+            written(producer_id=7, source="in:0:4"),
+            written(source="in:0:4"),
+            CAUSE_UNKNOWN,
+            id="one producer id, the same input, same session",
+        ),
+        pytest.param(
+            written(producer_id=7, source="in:0:4"),
+            written(source="in:0:9", session="relay-2"),
+            NEW_SESSION,
+            id="one producer id, another input, another session",
+        ),
+        pytest.param(
+            written(producer_id=7, source="in:0:4"),
+            written(session="relay-2"),
+            CAUSE_UNKNOWN,
+            id="one producer id, one input named, another session",
+        ),
         pytest.param(written(producer_id=7), written(producer_id=8), NEW_SESSION, id="two producer ids"),
         pytest.param(written(producer_id=7), written(producer_id=7), NEW_SESSION, id="the application sent it twice"),
         pytest.param(
