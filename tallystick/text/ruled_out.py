@@ -45,7 +45,7 @@ RULED_OUT: Mapping[BreakClass, tuple[str, ...]] = {
         "It is not a resend of a producer with idempotence: neither copy has a producer id.",
     ),
     BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION: (
-        "It is not a retry that the broker would drop: producer id and sequence of the copies differ.",
+        "It is not a retry that the broker would drop: the copies do not share a producer id, epoch and sequence.",
         "It is not a zombie: the copies are not of two epochs of one transactional.id, as far as anybody knows.",
         "It is not an input handled twice: the copies do not name the same source in two sessions.",
     ),

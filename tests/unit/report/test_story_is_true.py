@@ -3,8 +3,9 @@
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import BreakClass
 from tallystick.report.break_story import explain
+from tests.unit.anomalies.builders import COPY, ORIGINAL, doubled
 from tests.unit.anomalies.planted import found_breaks
-from tests.unit.builders import L2T, T2L, event, evidence_of, row
+from tests.unit.builders import L2T, T2L, event, evidence_of, record_of, row
 from tests.unit.report.told_breaks import sentences, told
 
 
@@ -25,3 +26,11 @@ def test_a_second_row_that_the_topic_followed_is_not_said_to_have_fewer_events()
     for story in (followed, alone):
         assert "The ledger holds more rows for the event than it should." in story
         assert "none is left that it could follow, or that one followed the row." in story
+
+
+def test_copies_of_one_producer_id_are_not_said_to_have_two() -> None:
+    records = [record_of(copy, producer_id=7) for copy in (ORIGINAL, COPY)]
+    one_id = story_of(doubled(original=records[0], copy=records[1]), BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION)
+    assert one_id.count("was written by producer 7, epoch 0, sequence 1") == 2
+    assert "the copies do not share a producer id, epoch and sequence." in one_id
+    assert "producer id and sequence of the copies differ" not in one_id
