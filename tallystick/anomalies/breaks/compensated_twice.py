@@ -11,17 +11,13 @@ from tallystick.anomalies.breaks.duplicate_in_topic import extra_copy, published
 from tallystick.contract.contract import Contract
 from tallystick.kafka_log.record import LogRecord
 from tallystick.matching.evidence import UnmatchedItems
-from tallystick.matching.match_case import MatchStatus
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
-from tallystick.model.open_item import ItemSide
 
 
 def compensated_twice(
     contract: Contract, unmatched: UnmatchedItems, record_origins: Mapping[str, LogRecord]
 ) -> Iterator[Break]:
     """Yield a break per copy beyond the action's first."""
-    twice = published_twice(unmatched, record_origins)
-    for residue in unmatched.of(MatchStatus.EXTRA, ItemSide.TOPIC):
-        if residue.copy.item_id in twice:
-            yield extra_copy(contract, record_origins, residue, BreakClass.COMPENSATED_TWICE)
+    for residue in published_twice(unmatched, record_origins).values():
+        yield extra_copy(contract, record_origins, residue, BreakClass.COMPENSATED_TWICE)

@@ -16,6 +16,7 @@ Source of the producer-id rules: KIP-98, idempotent producer; KIP-890.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from tallystick.anomalies.breaks.make_break import break_of, origin_json
 from tallystick.contract.contract import Contract
@@ -23,7 +24,7 @@ from tallystick.kafka_log.batch_header import NO_PRODUCER_ID
 from tallystick.kafka_log.producer_history import MarkerProtocol
 from tallystick.kafka_log.record import LogRecord
 from tallystick.matching.evidence import UnmatchedItems
-from tallystick.matching.match_case import MatchStatus, RecordLocation, UnmatchedItem
+from tallystick.matching.match_case import Entry, MatchStatus, RecordLocation, UnmatchedItem
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemSide
@@ -61,19 +62,21 @@ def duplicate_in_topic(
             yield extra_copy(contract, record_origins, residue, cause)
 
 
-def published_twice(unmatched: UnmatchedItems, record_origins: Mapping[str, LogRecord]) -> frozenset[str]:
-    """Return item ids of copies whose compensating action published the same key before."""
-    twice = set()
-    actions: set[tuple[str, str]] = set()
+def published_twice(unmatched: UnmatchedItems, record_origins: Mapping[str, LogRecord]) -> Mapping[str, UnmatchedItem]:
+    """Return the copies whose compensating action published the same key before, by item id, as what they repeat: the
+    action's first copy, which need not be the first of the key.
+    """
+    twice: dict[str, UnmatchedItem] = {}
+    first: dict[tuple[str, str], Entry | None] = {}
     for residue in unmatched.of(MatchStatus.EXTRA, ItemSide.TOPIC):
-        for item_id in (original_item_id(residue), residue.copy.item_id):
+        for item_id, copy in ((original_item_id(residue), residue.original), (residue.copy.item_id, residue.copy)):
             record = record_origins.get(item_id)
             action = (residue.copy.match_key, record.action_id) if record and record.action_id else None
-            if action in actions and item_id == residue.copy.item_id:
-                twice.add(item_id)
+            if action in first and item_id == residue.copy.item_id:
+                twice[item_id] = replace(residue, original=first[action])
             elif action is not None:
-                actions.add(action)
-    return frozenset(twice)
+                first.setdefault(action, copy)
+    return twice
 
 
 def extra_copy(

@@ -3,7 +3,7 @@
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import BreakClass
 from tallystick.report.break_story import explain
-from tests.unit.anomalies.builders import COPY, ORIGINAL, doubled
+from tests.unit.anomalies.builders import COPY, ORIGINAL, by_action, doubled
 from tests.unit.anomalies.planted import found_breaks
 from tests.unit.builders import L2T, T2L, event, evidence_of, record_of, row
 from tests.unit.report.told_breaks import sentences, told
@@ -34,3 +34,16 @@ def test_copies_of_one_producer_id_are_not_said_to_have_two() -> None:
     assert one_id.count("was written by producer 7, epoch 0, sequence 1") == 2
     assert "the copies do not share a producer id, epoch and sequence." in one_id
     assert "producer id and sequence of the copies differ" not in one_id
+
+
+def test_an_action_that_stands_twice_beside_the_original_repeats_itself_and_not_the_original() -> None:
+    copies = [event(11), event(12), event(13)]
+    records = {copy.item_id: record_of(copy, producer_id=7) for copy in copies}
+    ours = {copy.item_id: by_action(records[copy.item_id], "a-1") for copy in copies[1:]}
+    evidence = evidence_of(row(1), *copies, record_origins=records | ours)
+    twice = story_of(evidence, BreakClass.COMPENSATED_TWICE)
+    assert "The copy that it repeats is offset 12 of billing.payouts[0]." in twice
+    assert "offset 11 " not in twice
+    beside = story_of(evidence, BreakClass.DUPLICATE_IN_TOPIC_COMPENSATED)
+    assert "The copy that it repeats is offset 11 of billing.payouts[0]." in beside
+    assert "stands on the log once" not in beside
