@@ -33,7 +33,7 @@ RULED_OUT: Mapping[BreakClass, tuple[str, ...]] = {
     ),
     BreakClass.MISROUTED_IN_TOPIC: (
         "It is not missing: a committed record of the key lies on another topic.",
-        "It is not a second copy: the topic of its own leg has none.",
+        "It is not the second copy: where the topic of its own leg has one as well, that one is told as the second.",
     ),
     BreakClass.MISSING_IN_LEDGER: (
         _NOT_LATE,

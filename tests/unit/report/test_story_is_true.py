@@ -1,11 +1,13 @@
 """What is said of a whole class is true of each of its breaks, also of the odd ones."""
 
+from dataclasses import replace
+
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import BreakClass
 from tallystick.report.break_story import explain
 from tests.unit.anomalies.builders import COPY, ORIGINAL, by_action, doubled
 from tests.unit.anomalies.planted import found_breaks
-from tests.unit.builders import L2T, T2L, event, evidence_of, record_of, row
+from tests.unit.builders import L2T, T2L, contract_of, event, evidence_of, record_of, row
 from tests.unit.report.told_breaks import sentences, told
 
 
@@ -47,3 +49,16 @@ def test_an_action_that_stands_twice_beside_the_original_repeats_itself_and_not_
     beside = story_of(evidence, BreakClass.DUPLICATE_IN_TOPIC_COMPENSATED)
     assert "The copy that it repeats is offset 11 of billing.payouts[0]." in beside
     assert "stands on the log once" not in beside
+
+
+def test_an_event_under_the_wrong_leg_is_not_said_to_be_alone_beside_the_right_one() -> None:
+    contract = contract_of(T2L, legs={"payment": "billing.payments", "invoice": "billing.invoices"})
+    wrong, right = (
+        event(offset, topic=topic, leg="payment")
+        for offset, topic in ((11, "billing.invoices"), (12, "billing.payments"))
+    )
+    evidence = evidence_of(wrong, right, replace(row(1), leg="payment"), direction=T2L, contract=contract)
+    assert "billing.payments:0:12 repeats" in story_of(evidence, BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN)
+    misrouted = story_of(evidence, BreakClass.MISROUTED_IN_TOPIC)
+    assert "the topic of its own leg has none" not in misrouted
+    assert "where the topic of its own leg has one as well, that one is told as the second." in misrouted
