@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from tallystick.contract.equality import NO_MONEY, Money
 from tallystick.model.break_history import EarlierRepair, LifeStep, ToldBreak
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
@@ -121,8 +122,9 @@ def _side(item_break: Break, side: str) -> Iterator[str]:
             yield f"{role} {describe_place(at)}."
     amounts = evidence.get(side)
     if isinstance(amounts, Mapping) and "amount_minor" in amounts:
-        says = format_minor(int(amounts["amount_minor"]), str(amounts.get("currency", "")))
-        yield f"It says {escape_untrusted(says)}."
+        said = Money(int(amounts["amount_minor"]), str(amounts.get("currency", "")))
+        says = "no whole amount of a currency" if said == NO_MONEY else escape_untrusted(format_minor(*said))
+        yield f"It says {says}."
     for one in evidence.get("columns", ()):
         value = "nothing" if one[side] is None else escape_untrusted(str(one[side]))
         yield f"In {escape_untrusted(str(one['column']))} it says {value}."

@@ -94,7 +94,7 @@ BREAK_TEXTS: Mapping[BreakClass, ClassText] = {
     ),
     BreakClass.AMOUNT_MISMATCH: ClassText(
         title="Amount mismatch",
-        means="Event and row pair by key and currency, and their amounts differ.",
+        means="Event and row pair by key, and their amounts differ, or the row says none.",
         check_first="Compare the two amounts: a factor of 10, 100 or 1000 is a conversion of minor units.",
     ),
     BreakClass.CURRENCY_MISMATCH: ClassText(

@@ -104,7 +104,7 @@ RULED_OUT: Mapping[BreakClass, tuple[str, ...]] = {
     ),
     BreakClass.AMOUNT_MISMATCH: (
         "It is not a matter of notation: amounts are compared as whole minor units, by the contract's unit.",
-        "It is not a mix-up of two items: event and row pair by their key, one with one, and agree in currency.",
+        "It is not a mix-up of two items: they pair by key, one with one, and agree in currency if the row says one.",
     ),
     BreakClass.CURRENCY_MISMATCH: (
         "It is not a matter of notation: codes are compared after the rule for their case that the contract declares.",

@@ -62,3 +62,15 @@ def test_an_event_under_the_wrong_leg_is_not_said_to_be_alone_beside_the_right_o
     misrouted = story_of(evidence, BreakClass.MISROUTED_IN_TOPIC)
     assert "the topic of its own leg has none" not in misrouted
     assert "where the topic of its own leg has one as well, that one is told as the second." in misrouted
+
+
+def test_a_row_without_an_amount_is_not_said_to_name_money_or_to_agree_in_currency() -> None:
+    without = story_of(evidence_of(row(1, amount_minor=0, currency=""), event(11)), BreakClass.AMOUNT_MISMATCH)
+    assert "It says no whole amount of a currency." in without
+    assert "0 minor units" not in without
+    assert "pair by key and currency" not in without
+    assert "agree in currency if the row says one" in without
+    nothing = story_of(evidence_of(row(1, amount_minor=0), event(11)), BreakClass.AMOUNT_MISMATCH)
+    assert "It says 0.00 EUR." in nothing
+    no_currency = story_of(evidence_of(row(1, currency=""), event(11)), BreakClass.CURRENCY_MISMATCH)
+    assert "It says 1,000 minor units of an unknown currency." in no_currency
