@@ -377,7 +377,7 @@ NOTICE_TEXTS: Mapping[Notice, ClassText] = {
     ),
     Notice.UNFILTERED_READER: ClassText(
         title="Unfiltered reader",
-        means="The ledger's consumer reads uncommitted; no aborted record lay in this window, so no harm was done yet.",
+        means="The ledger's consumer reads uncommitted; no row of an aborted or open event was found in this window.",
         check_first="Set the consumer's isolation.level to read_committed.",
     ),
     Notice.TIMESTAMP_SKEW: ClassText(

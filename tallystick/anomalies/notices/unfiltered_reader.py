@@ -13,6 +13,7 @@ from tallystick.model.census_values import PartitionCensus
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import NoticeFound
 from tallystick.model.open_item import ItemSide
+from tallystick.text.verdict_sentence import counted
 
 
 def unfiltered_reader(
@@ -25,7 +26,7 @@ def unfiltered_reader(
         return
     aborted = sum(part.aborted for part in census)
     harmless = (
-        f"{aborted:,} aborted records lay in this window, and no row of them was found"
+        f"{counted(aborted, 'aborted record')} lay in this window, and no row of an aborted record was found"
         if aborted
         else "no aborted record lay in this window"
     )

@@ -10,6 +10,7 @@ from tallystick.matching.evidence import Evidence
 from tallystick.matching.match_case import Entry, RecordLocation
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import NoticeFound
+from tallystick.text.finding_guide import NOTICE_TEXTS
 from tests.unit.anomalies.builders import SLICE
 from tests.unit.anomalies.planted import Pair, PlantedCases
 from tests.unit.builders import IN_TOPIC, T2L, census_of, contract_of, evidence_of, row, seen, slice_of
@@ -41,8 +42,18 @@ def test_a_reader_of_uncommitted_data_is_told_and_whether_it_met_any() -> None:
     (lucky,) = read_by("read_uncommitted")
     assert lucky.sentence.endswith("no aborted record lay in this window.")
     (spared,) = read_by("read_uncommitted", aborted=3)
-    assert spared.sentence.endswith("3 aborted records lay in this window, and no row of them was found.")
+    assert spared.sentence.endswith("3 aborted records lay in this window, and no row of an aborted record was found.")
     assert spared.details["aborted_records"] == 3
+    (once,) = read_by("read_uncommitted", aborted=1)
+    assert once.sentence.endswith("; 1 aborted record lay in this window, and no row of an aborted record was found.")
+
+
+@pytest.mark.parametrize("aborted", [0, 12])
+def test_its_guide_is_true_whether_an_aborted_record_lay_there_or_not(aborted: int) -> None:
+    (told,) = read_by("read_uncommitted", aborted=aborted)
+    means = NOTICE_TEXTS[told.notice].means
+    assert "no row of an aborted or open event was found" in means
+    assert "no aborted record" not in means
 
 
 @pytest.mark.parametrize("isolation", ["read_committed", None])
