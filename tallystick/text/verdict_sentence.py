@@ -86,4 +86,4 @@ def _in_flight(result: RunResult) -> str:
     if not figures.in_flight_items:
         return ""
     verb = "is" if figures.in_flight_items == 1 else "are"
-    return f" {counted(figures.in_flight_items, 'item')} {verb} still within grace and carried to the next run."
+    return f" {counted(figures.in_flight_items, 'item')} {verb} still open and carried to the next run."

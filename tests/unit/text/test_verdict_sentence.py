@@ -4,11 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from tallystick.judging.judge import judge
+from tallystick.matching.match_case import RecordLocation
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.text.verdict_sentence import counted, verdict_sentence
+from tests.unit.builders import HOUR, IN_TOPIC, NOON, evidence_of, item_of, row, seen
 
 
 def test_a_broken_run_says_how_many_breaks_and_how_much_money(broken_run: StoredRun) -> None:
@@ -35,8 +38,18 @@ def test_a_run_without_any_finding_says_that_nothing_was_proven(inconclusive_run
 def test_a_matched_run_says_what_agrees_and_what_is_still_in_flight(matched_run: StoredRun) -> None:
     assert verdict_sentence(matched_run.result) == (
         "2 pairs of event and ledger row agree exactly once, 1,500.00 EUR in all. "
-        "1 item is still within grace and carried to the next run."
+        "1 item is still open and carried to the next run."
     )
+
+
+def test_an_item_that_is_overdue_and_waits_for_what_lies_beyond_the_cut_is_not_said_to_be_within_grace() -> None:
+    overdue = item_of(row(1), due_utc=NOON - HOUR)
+    evidence = evidence_of(carried=(overdue,), lookup_hits=(seen(IN_TOPIC, RecordLocation.PENDING, 25),))
+    result = judge(
+        evidence, matched_rows=8, matched_money={"EUR": 8_000}, content_digests={}, look_ups={}, carried=(overdue,)
+    )
+    assert (result.verdict, result.figures.in_flight_items) == (Verdict.MATCHED, 1)
+    assert verdict_sentence(result).endswith(" 1 item is still open and carried to the next run.")
 
 
 def test_an_empty_match_does_not_boast(matched_run: StoredRun) -> None:
