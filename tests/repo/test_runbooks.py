@@ -52,6 +52,12 @@ def test_every_class_has_its_page(alert: str) -> None:
     assert text.startswith(f"# {ALERT_TEXTS[alert].title}\n`{alert}`")
 
 
+@PAGE
+def test_a_page_of_what_pages_nobody_speaks_of_no_alert_that_names_the_run(alert: str) -> None:
+    text = (FOLDER / f"{alert}.md").read_text()
+    assert not ("and pages nobody." in text and "the alert names the run" in text)
+
+
 def test_no_page_stands_without_its_class() -> None:
     assert sorted(path.name for path in FOLDER.iterdir()) == sorted(f"{alert}.md" for alert in ALERTS)
 
