@@ -70,7 +70,7 @@ def test_what_too_few_replicas_have_is_held_and_never_missing(books: LiveBooks) 
     assert held.result.figures.matched_rows == 1
     found = held.result.doubts[0]
     part = f"{books.contract.topics[0]}[{payment('unseen').partition}]"
-    assert found.sentence.startswith(f"{part}: 1 offsets could not be read: the high watermark stands at ")
+    assert found.sentence.startswith(f"{part}: 1 offset could not be read: the high watermark stands at ")
     assert found.sentence.endswith(
         f"In sync are 1 of 3 replicas, and min.insync.replicas is 2. Out of sync: {second.node_id}, {third.node_id}."
     )

@@ -24,6 +24,7 @@ from tallystick.model.cut import Cut, TopicSlice
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 from tallystick.text.plain import format_time
+from tallystick.text.verdict_sentence import counted
 
 
 def hanging_transaction(cut: Cut, cluster: ClusterState) -> Iterator[DoubtFound]:
@@ -49,7 +50,7 @@ def _hanging(cut: Cut, cluster: ClusterState, topic_slice: TopicSlice, one: Open
     holds = topic_slice.held and holder_of(cluster, topic_slice) == one
     held = "this cut was read up to its mark, the next ones will not be"
     if holds:
-        held = f"{topic_slice.mark - topic_slice.offsets.kafka_offset_end} offsets could not be read"
+        held = f"{counted(topic_slice.mark - topic_slice.offsets.kafka_offset_end, 'offset')} could not be read"
     elif topic_slice.held:
         held = "something else holds this cut, and this transaction will hold the next ones"
     return DoubtFound(
@@ -92,7 +93,7 @@ def _prepared(cut: Cut, cluster: ClusterState, topic_slice: TopicSlice, holder: 
     since = moment_text(holder.started_ms)
     return DoubtFound(
         doubt=Doubt.HELD_BY_PREPARED_TRANSACTION,
-        sentence=f"{part}: {topic_slice.mark - end} offsets could not be read: the two-phase transaction of "
+        sentence=f"{part}: {counted(topic_slice.mark - end, 'offset')} could not be read: the two-phase transaction of "
         f"{holder.transactional_id} (producer {holder.producer_id}{f', since {since}' if since else ''}), which no "
         f"time-out ends, holds the LSO at {end}.{held_sentence(cluster, part)}",
         details=holder_details(cut, cluster, topic_slice, holder) | {"since_utc": since},

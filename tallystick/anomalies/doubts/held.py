@@ -68,8 +68,8 @@ def _held_partition(
     part, held = topic_slice.offsets.topic_partition, topic_slice.mark - topic_slice.offsets.kafka_offset_end
     return DoubtFound(
         doubt=Doubt.HELD_BY_OPEN_TRANSACTION,
-        sentence=f"{part}: {held} offsets could not be read: {describe_holder(holder, cluster)} holds the LSO at "
-        f"{topic_slice.offsets.kafka_offset_end}, the mark is {topic_slice.mark}.{held_sentence(cluster, part)}",
+        sentence=f"{part}: {counted(held, 'offset')} could not be read: {describe_holder(holder, cluster)} holds the "
+        f"LSO at {topic_slice.offsets.kafka_offset_end}, the mark is {topic_slice.mark}.{held_sentence(cluster, part)}",
         details=holder_details(cut, cluster, topic_slice, holder)
         | {"since_utc": moment_text(holder.started_ms) if holder else None},
     )
@@ -200,14 +200,15 @@ def partner_not_settled(
         if absent_legs(case, contract.legs)
         and judge_legs(case, deadlines) in (MatchStatus.UNSETTLED, MatchStatus.PARTNER_EXPIRED)
     ]
-    if unsettled or legs:
+    if count := len(unsettled) + len(legs):
+        are, their = ("is", "its") if count == 1 else ("are", "their")
         yield DoubtFound(
             doubt=Doubt.PARTNER_NOT_SETTLED,
-            sentence=f"{len(unsettled) + len(legs)} items are due, but their other side could not be read up to their "
+            sentence=f"{counted(count, 'item')} {are} due, but {their} other side could not be read up to {their} "
             f"deadline.{_out_of_sight(unmatched, deadlines)}{_may_be_older(unmatched)}{_paired_before(unmatched)}"
             f"{_taken_back_and_gone(unmatched)}{_cut_away(unmatched)}{_legs_out_of_sight(legs, deadlines)}",
             details={
-                "items": len(unsettled) + len(legs),
+                "items": count,
                 "reasons": dict(sorted(reasons.items())),
                 "money": total_money((copy.currency, copy.amount_minor) for copy in unsettled),
             },

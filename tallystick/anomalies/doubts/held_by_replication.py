@@ -12,6 +12,7 @@ from tallystick.kafka_cluster.state import ClusterState
 from tallystick.model.cut import Cut, PartitionSnapshot, TopicSlice
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
+from tallystick.text.verdict_sentence import counted
 
 
 def held_by_replication(cut: Cut, cluster: ClusterState) -> Iterator[DoubtFound]:
@@ -26,7 +27,7 @@ def _held(cluster: ClusterState, topic_slice: TopicSlice) -> DoubtFound:
     settings = cluster.settings_of(part.topic)
     needed = settings.min_insync_replicas if settings else None
     held = max(0, mark - max(now.high_watermark, topic_slice.offsets.kafka_offset_end))
-    many = f"{held} offsets" if held or now.log_end is not None else "nobody says how many offsets"
+    many = counted(held, "offset") if held or now.log_end is not None else "nobody says how many offsets"
     return DoubtFound(
         doubt=Doubt.HELD_BY_REPLICATION,
         sentence=f"{part}: {many} could not be read: the high watermark stands at {now.high_watermark}, the "

@@ -38,7 +38,11 @@ def late_partner(
     if dues := [copy.carried.due_utc for copy in late.values() if copy.carried]:
         lateness = int((cut.marked_at_utc - min(dues)).total_seconds())
         details["late_seconds_max"] = lateness
-        said.append(f"{len(late)} items found their partner after their deadline, the latest up to {lateness} s late.")
+        their = "its" if len(late) == 1 else "their"
+        said.append(
+            f"{counted(len(late), 'item')} found {their} partner after {their} deadline, the latest up to {lateness} s "
+            "late."
+        )
     if repaired:
         details["repaired"] = len(repaired)
         said.append(f"{counted(len(repaired), 'broken item')} found our own repair.")

@@ -12,6 +12,7 @@ from tallystick.matching.match_case import Entry, MatchResult
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import NoticeFound
+from tallystick.text.verdict_sentence import counted
 
 
 def paired_across_windows(cut: Cut, outcomes: tuple[MatchResult, ...]) -> Iterator[NoticeFound]:
@@ -22,9 +23,10 @@ def paired_across_windows(cut: Cut, outcomes: tuple[MatchResult, ...]) -> Iterat
         for topic, ledger in outcome.agreeing
     )
     if across:
+        have = "has its" if across == 1 else "have their"
         yield NoticeFound(
             notice=Notice.PAIRED_ACROSS_WINDOWS,
-            sentence=f"{across} pairs have their event and their row in different windows.",
+            sentence=f"{counted(across, 'pair')} {have} event and row in different windows.",
             count=across,
         )
 

@@ -9,16 +9,18 @@ from collections.abc import Iterator
 from tallystick.matching.evidence import ScanOddities
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import NoticeFound
+from tallystick.text.verdict_sentence import counted
 
 
 def representation_differs(oddities: ScanOddities) -> Iterator[NoticeFound]:
     """Report how many pairs differ in writing only, and the rule that makes them equal."""
     count = oddities.differently_written
     if count:
+        write = "writes its" if count == 1 else "write their"
         yield NoticeFound(
             notice=Notice.REPRESENTATION_DIFFERS,
-            sentence=f"{count:,} matched pairs write their currency in another case on each side, which the contract "
-            "ignores.",
+            sentence=f"{counted(count, 'matched pair')} {write} currency in another case on each side, which the "
+            "contract ignores.",
             count=count,
             details={"pairs": count, "rule": "currency_case: ignored"},
         )

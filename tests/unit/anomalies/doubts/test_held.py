@@ -180,7 +180,7 @@ def test_an_output_whose_input_may_be_out_of_sight_is_told_from_an_input_that_wa
     (output,) = findings_of(partner_not_settled, evidence_of(event(11), direction=T2T, deadlines=unseen))
     assert "Of 1 output no input is known; it may have stood where neither" in output.sentence
     (input_alone,) = findings_of(partner_not_settled, evidence_of(row(1), direction=T2T, deadlines=unseen))
-    assert input_alone.sentence == "1 items are due, but their other side could not be read up to their deadline."
+    assert input_alone.sentence == "1 item is due, but its other side could not be read up to its deadline."
 
 
 def test_an_event_whose_row_was_taken_back_and_is_gone_is_told_so_and_lacks_no_input() -> None:

@@ -55,7 +55,7 @@ def told(evidence: Evidence) -> tuple[str, int, dict[str, int]]:
 
 def test_a_repair_of_ours_is_told_apart_from_a_late_partner() -> None:
     assert told(repaired_by(REPUBLISHED)) == (
-        "1 items found their partner after their deadline, the latest up to 7200 s late. 1 broken item found our own "
+        "1 item found its partner after its deadline, the latest up to 7200 s late. 1 broken item found our own "
         "repair.",
         2,
         {"late_seconds_max": 7_200, "repaired": 1},
