@@ -6,12 +6,14 @@ import json
 from codecs import BOM_UTF8
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
 
 import msgspec
 
 from tallystick.compensation.plan import PlanItem, RepairKind
 from tallystick.contract.event import EventFields
-from tallystick.contract.field_path import document_of, names_of
+from tallystick.contract.field_path import ABSENT, document_of, names_of
 from tallystick.kafka_log.committed_records import CommittedRecord
 from tallystick.kafka_log.event_decoder import decoder_of
 from tallystick.kafka_log.record import ACTION_HEADER, REVERSES_HEADER, SESSION_HEADER, header_text
@@ -109,6 +111,30 @@ def _with_other_sign(written: bytes, path: Sequence[str]) -> bytes:
     document = _FIELDS_AS_WRITTEN.decode(written)
     name, *inside = path
     return msgspec.json.encode(document | {name: msgspec.Raw(_with_other_sign(bytes(document[name]), inside))})
+
+
+def document_at(written: bytes, paths: Iterable[str]) -> dict[str, Any]:
+    """Return what a JSON object says at these paths, digit by digit, and nothing else: what nobody asks for may be a
+    number that Python does not read.
+
+    Raises ValueError where one of these values cannot be read.
+    """
+    try:
+        values = {path: _value_at(written.removeprefix(BOM_UTF8), names_of(path)) for path in paths}
+    except (ArithmeticError, RecursionError) as error:
+        raise ValueError(f"expected values that can be read: {type(error).__name__}") from error
+    return document_of({path: value for path, value in values.items() if value is not ABSENT})
+
+
+def _value_at(written: bytes, names: Sequence[str]) -> Any:
+    for name in names:
+        try:
+            written = bytes(_FIELDS_AS_WRITTEN.decode(written).get(name, b""))
+        except msgspec.ValidationError:
+            return ABSENT
+        if not written:
+            return ABSENT
+    return json.loads(written, parse_float=Decimal)
 
 
 def in_force(standing: Collection[CurrentEvent]) -> tuple[CurrentEvent, ...]:

@@ -20,13 +20,14 @@ makes a second copy; the next run finds it.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from uuid import UUID
 
-from confluent_kafka import KafkaException
 from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
 
 from tallystick.compensation.approval_rules import refuse_too_few_people, why_too_old
 from tallystick.compensation.caps import refuse_over_caps
@@ -41,7 +42,6 @@ from tallystick.compensation.plan import (
     PlanStale,
 )
 from tallystick.connections.connections import Connections
-from tallystick.contract.change import ContractChangeRefused
 from tallystick.contract.contract import Contract
 from tallystick.executor.draw_plan import draw_plan, why_not_any_more
 from tallystick.executor.effects.abort_transactions import execute_aborts, rehearse_aborts
@@ -70,6 +70,7 @@ from tallystick.store.plans.plan_store import (
     spent_today,
 )
 from tallystick.store.runs.contract_store import keep_contract, require_same_books
+from tallystick.text.plain import printed_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +111,7 @@ def execute_plan(
     A dry run proves every item, publishes nothing and writes only the audit trail.
     The kill switch, the acting hours and the approval's age are asked before each producer transaction, row or run, and
     again right before its commit: what was committed by then stays and is told, the rest is refused for now.
+    Whatever ends it is a line of the audit trail and goes on.
     Raises PlanRefused (PlanStale, ApprovalTooOld, CompensationOff, CapsExceeded, NotAnApprover, OnePersonOnly,
     ActingStopped, OutsideActingHours),
     ContractChangeRefused, ProgressLost; what another start can cure: ProgressHeld, ExecutorFenced, TransactionAborted.
@@ -131,11 +133,12 @@ def execute_plan(
         _refuse_unapproved(work, approved_hash, allowed=contract)
         on_progress(ExecutorStep.APPROVED, {})
         outcomes = _rehearse(work) if plan.dry_run else _execute(work)
-    except (RuntimeError, ConnectionError, KafkaException, ContractChangeRefused, LedgerRefused) as error:
+    except Exception as error:
         if isinstance(error, PlanRefused | LedgerRefused):
             refuse_begun(work, str(error))
         on_progress(ExecutorStep.STOPPED, {"error": type(error).__name__, "message": str(error)})
-        work.audit("stopped", error=type(error).__name__, message=str(error))
+        with suppress(SQLAlchemyError):  # where the store is what failed, that is what must be told
+            work.audit("stopped", error=type(error).__name__, message=printed_text(str(error)))
         raise
     work.audit("finished", **{fate: sum(outcome.fate is fate for outcome in outcomes) for fate in ActionResult})
     on_progress(ExecutorStep.FINISHED, {"outcomes": [outcome_figures(outcome) for outcome in outcomes]})

@@ -1,8 +1,6 @@
 """Repairs that write rows to the ledger, each in a transaction of its own."""
 
-import json
-from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +12,7 @@ from tallystick.compensation.plan import (
 )
 from tallystick.compensation.planning import why_row_may_have_come
 from tallystick.compensation.repair_effect import rows_show
-from tallystick.compensation.republished_event import event_at
+from tallystick.compensation.republished_event import document_at, event_at
 from tallystick.executor.effects.action_log import (
     ActionResult,
     ExecutionContext,
@@ -76,9 +74,9 @@ def _post(work: ExecutionContext, item: PlanItem, proof: Proof, posted: Mapping[
     fate = fate_of_action(item, proof) or why_unproven(work, item, proof) or _outcome_if_overtaken(work, item, proof)
     if fate is None and item.kind is RepairKind.POST:
         try:
-            event = json.loads(event_at(item.posts, proof.events.of(item)).value, parse_float=Decimal)
+            event = document_at(event_at(item.posts, proof.events.of(item)).value, _copied_fields(work))
         except ValueError:
-            fate = refused(item, "a number of its event has too many digits to be read")
+            fate = refused(item, "a number of its event has too many digits to be read, or too large an exponent")
     if fate is not None:
         mine = item.action_id in work.begun | work.unclaimed
         plan_hash = None if mine else posted_for(dsn, work.contract, item)
@@ -107,6 +105,11 @@ def _post(work: ExecutionContext, item: PlanItem, proof: Proof, posted: Mapping[
     if done.posted_for is not None:
         return _posted_before(work, item, done.posted_for)
     return ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ActionResult.PUBLISHED, place=place)
+
+
+def _copied_fields(work: ExecutionContext) -> Collection[str]:
+    rules = work.contract.compensation
+    return rules.post.columns.values() if rules and rules.post else ()
 
 
 def _outcome_if_overtaken(work: ExecutionContext, item: PlanItem, proof: Proof) -> ItemOutcome | None:

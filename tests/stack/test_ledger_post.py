@@ -192,25 +192,36 @@ def test_a_row_that_a_trigger_of_the_ledgers_owner_refuses_holds_up_no_other(boo
     assert sorted(state for state, _ in action_states(books, plan)) == ["done", "refused"]
 
 
-def test_a_number_is_posted_digit_by_digit_and_one_of_endless_digits_holds_up_no_other(
+def test_a_number_is_posted_digit_by_digit_and_one_that_nobody_can_read_holds_up_no_other(
     new_books: NewBooks, spark: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """In a field that is not copied it holds up nothing at all."""
     monkeypatch.setattr(repairs, "COPIED", (*repairs.COPIED, "rate"))
+    endless, exponent = b"9" * 5_000, b"1e99999999999999999999"
+    rates = {
+        LOST: b"12345678901234567.890",
+        payment("unread digits", 300): b'1,"note":%b' % endless,
+        payment("unread exponent", 301): b'2,"note":[%b]' % exponent,
+        payment("digits", 302): endless,
+        payment("exponent", 303): exponent,
+    }
     with new_books(direction="topic_to_ledger") as opened:
         books = posting_books(opened, classes=["missing_in_ledger"])
         books.ledger.execute(f"ALTER TABLE {books.table} ADD rate numeric")
         books.take_cut()
-        books.produce_raw(LOST.value[:-1] + b',"rate":12345678901234567.890}', partition=LOST.partition)
-        books.produce_raw(ALSO_LOST.value[:-1] + b',"rate":1,"note":%b}' % (b"9" * 5_000), partition=0)
+        for event, rate in rates.items():
+            books.produce_raw(event.value[:-1] + b',"rate":%b}' % rate, partition=event.partition)
         books.both(payment("w1"))
         plan = planned(books, books.next_run().cut.n)
         told = {one.match_key: (one.fate, one.reason) for one in posted(books, plan).outcomes}
+        why = "a number of its event has too many digits to be read, or too large an exponent"
+        unread = {"digits", "exponent"}
         assert told == {
-            LOST.event_id: (ActionResult.PUBLISHED, ""),
-            ALSO_LOST.event_id: (ActionResult.REFUSED, "a number of its event has too many digits to be read"),
+            event.event_id: (ActionResult.REFUSED, why) if event.payment in unread else (ActionResult.PUBLISHED, "")
+            for event in rates
         }
-        rates = books.ledger.execute(f"SELECT rate::text FROM {books.table} WHERE event_id = %s", (LOST.event_id,))
-        assert set(rates) == {("12345678901234567.890",)}
+        asked = f"SELECT DISTINCT event_id, rate::text FROM {books.table} WHERE rate IS NOT NULL"
+        assert sorted(rate for _, rate in books.ledger.execute(asked)) == ["1", "12345678901234567.890", "2"]
 
 
 @pytest.mark.parametrize("for_machines", [False, True])

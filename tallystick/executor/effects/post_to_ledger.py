@@ -80,8 +80,8 @@ def post_once(
     may_write: Callable[[], str | None],
     on_progress: OnProgress = no_progress,
 ) -> Posted:
-    """Insert the rows of one event, or find that its action did. event: the JSON payload. on_progress: told of each
-    step.
+    """Insert the rows of one event, or find that its action did. event: its JSON payload, or what that says where
+    post.columns point. on_progress: told of each step.
 
     may_write: asked while no other executor can write rows of this key; gives why not.
 

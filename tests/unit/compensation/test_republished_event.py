@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tallystick.compensation.plan import RepairKind
 from tallystick.compensation.republished_event import (
     CurrentEvent,
+    document_at,
     event_at,
     event_headers,
     event_value,
@@ -105,6 +107,29 @@ def test_an_amount_inside_objects_is_negated_where_it_stands() -> None:
     names = EventFields(match_key="data.id", amount_minor='data."money.of".cents')
     value = b'{"data":{"id":"ev-1","money.of":{"cents":-7,"rate":1e999},"n":' + b"9" * 5_000 + b'},"type":"x"}'
     assert reversal_value(replace(standing(9), value=value), names, negated=True) == value.replace(b"-7", b"7")
+
+
+UNASKED = (
+    b'\xef\xbb\xbf{"id":"ev-1","data":{"rate":1.10,"none":null},"id":"ev-2",'
+    b'"exponent":1e99999999999999999999,"digits":%b}' % (b"9" * 5_000)
+)
+
+
+def test_what_is_copied_of_an_event_is_read_digit_by_digit_and_nothing_else_of_it_is_read() -> None:
+    asked = ["id", "data.rate", "data.none", "absent", "data.absent", "id.absent"]
+    assert document_at(UNASKED, asked) == {"id": "ev-2", "data": {"rate": Decimal("1.10"), "none": None}}
+    assert str(document_at(UNASKED, ["data.rate"])["data"]["rate"]) == "1.10"
+
+
+@pytest.mark.parametrize("path", ["digits", "exponent"])
+def test_a_number_to_copy_that_nobody_can_read_is_a_value_error_whatever_it_is(path: str) -> None:
+    with pytest.raises(ValueError, match=r"digits|InvalidOperation"):
+        document_at(UNASKED, ["id", path])
+
+
+def test_lists_inside_each_other_to_no_end_are_a_value_error_too() -> None:
+    with pytest.raises(ValueError, match="RecursionError"):
+        document_at(b'{"id":' + b"[" * 100_000 + b"]" * 100_000 + b"}", ["id"])
 
 
 def test_a_key_in_quotes_is_republished_under_its_own_name() -> None:

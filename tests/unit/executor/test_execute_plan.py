@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from sqlalchemy.exc import SQLAlchemyError
 
 from tallystick.compensation.approval_rules import YesVoided
 from tallystick.compensation.kill_switch import ActingStopped, SwitchSetting
@@ -408,6 +409,29 @@ def test_a_stored_contract_that_this_release_refuses_stops_a_start_by_a_line_of_
     with pytest.raises(StoredContractRefused, match="none by this release, by its version: Field required; install"):
         start()
     assert store.audited[2:] == ["approved", "stopped"]
+
+
+def test_whatever_ends_a_start_is_a_line_of_the_trail_and_is_raised(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raised: Exception = ArithmeticError("of no kind that anybody expects")
+
+    def ends(*_: object) -> tuple[ItemOutcome, ...]:
+        raise raised
+
+    monkeypatch.setattr(execute_plan, "execute_publishing", ends)
+    with pytest.raises(ArithmeticError, match="of no kind"):
+        start()
+    assert (store.audited, store.refused) == (["approved", "stopped"], [])
+    raised = KeyError("first")
+
+    def store_is_gone(*_: object, event: str, **__: object) -> None:
+        if event == "stopped":
+            raise SQLAlchemyError("second")
+
+    monkeypatch.setattr(action_log, "append_audit", store_is_gone)
+    with pytest.raises(KeyError, match="first"):
+        start()
 
 
 STOPPED = SwitchSetting(contract=None, stopped=True, by="dan", because="why", at_utc=NOON)
