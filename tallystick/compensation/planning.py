@@ -85,7 +85,7 @@ def make_plan(
             aborts.append(abort)
             room.take(abort.place, abort.moved_minor)
     for candidate, place in _placed(sorted(candidates, key=_oldest_first)):
-        found, source = candidate.item_break, _source_of(candidate, place)
+        found, source = candidate.item_break, _source_of(rules, candidate, place)
         action_id = action_id_of(contract.name, found.break_id)
         reason = (
             unclean
@@ -320,9 +320,11 @@ def why_taken_back_elsewhere(rows: Sequence[CurrentRow], whole: Sequence[Current
     return None
 
 
-def _source_of(candidate: Candidate, place: str) -> SourceRow:
-    """Return the source of its event or rows: the ledger row, also a surplus one; without a row, the event."""
-    if candidate.rows:
+def _source_of(rules: CompensationRules, candidate: Candidate, place: str) -> SourceRow:
+    """Return the source of its event or rows: the ledger row, also a surplus one; without a row, the event. Of what is
+    handed to a DAG it is the break: rows are at hand only where another break of its key asks for them.
+    """
+    if candidate.rows and not rules.dag_of(candidate.item_break.break_class):
         return next((row for row in candidate.rows if ledger_item_id(row.row_id) == place), candidate.rows[0]).source
     return source_of_break(candidate.item_break)
 

@@ -10,6 +10,7 @@ from uuid import UUID
 
 import pytest
 
+from tallystick.compensation.approval_rules import why_two_people
 from tallystick.compensation.plan import (
     Candidate,
     CompensationOff,
@@ -367,6 +368,24 @@ def test_a_class_with_a_dag_is_handed_to_it_whatever_the_ledger_says_and_the_wor
         "run, worth 1.00 EUR; what those do is not seen from here, the next window says whether it helped." in body
     )
     assert "| b |  | 1.00 EUR | start by_hand | phantom_in_topic |" in body
+
+
+def test_what_a_dag_is_handed_is_the_money_of_its_break_also_beside_a_break_of_its_key_that_has_rows() -> None:
+    mismatch = BreakClass.AMOUNT_MISMATCH
+    to_dag = HANDS_OVER["trigger"] | {"dags": {str(mismatch): "by_hand"}}
+    rules = contract(trigger=to_dag, max_amount_minor={"EUR": 9_000}, four_eyes_above_minor={"EUR": 100})
+    stands = (replace(row("a"), amount_minor=1), replace(row("a"), row_id="row-twice", amount_minor=1))
+    alone = candidate("a", cut_n=4, break_class=mismatch, amount_minor=5_000, rows=())
+    beside = candidate("a", break_class=NEVER_PRODUCED, amount_minor=1, rows=stands[:1])
+    (handed,) = make_plan(rules, run(), [alone]).items
+    assert (handed.kind, handed.row_id, handed.moved_minor) == (RepairKind.TRIGGER, "", {"EUR": 5_000})
+    for rows in (stands, stands[:1]):
+        drawn = make_plan(rules, run(), [replace(alone, rows=rows), beside])
+        assert (drawn.items, why_two_people(rules, drawn) is None) == ((handed,), False)
+    (own,) = make_plan(rules, run(), [beside]).items  # what we repair ourselves is made from the row, as before
+    assert (own.kind, own.row_id) == (RepairKind.REPUBLISH, "row-a")
+    dear = candidate("a", break_class=mismatch, amount_minor=9_001, rows=stands)
+    assert reasons(make_plan(rules, run(), [dear])) == {"a": "over the cap on EUR"}
 
 
 def test_a_class_without_a_dag_is_not_handed_over() -> None:
