@@ -8,9 +8,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
+from tallystick.compensation.plan import INTO_LEDGER, RepairKind
 from tallystick.model.break_history import LifeStep
+from tallystick.model.cut import Cut
 from tallystick.model.errors import TallystickError
 from tallystick.model.findings import Break
+from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemState, OpenItem, WriteOff
 from tallystick.text.plain import escape_untrusted, format_time, given_text
 
@@ -51,6 +54,7 @@ class RepairBegun:
     break's own. waits: until a person has looked whether it is. handed_over: it is a DAG's run; done is not that it was
     started, but that somebody has seen it ended, whatever came of it. over_at_utc: of another contract's, by when its
     own break was over there, so that nobody may reopen it any more; None: that break stands, or it was not asked.
+    kind: what it does; of what a DAG does, nobody knows which side it changes.
     """
 
     action_id: UUID
@@ -61,14 +65,26 @@ class RepairBegun:
     waits: bool = False
     handed_over: bool = False
     over_at_utc: datetime | None = None
+    kind: RepairKind = RepairKind.TRIGGER
 
     @property
     def plan(self) -> str:
         return f"plan {self.plan_id}" + (f" of contract {self.contract}" if self.contract else "")
 
+    def sides_changed(self, cut: Cut, topic: str) -> tuple[TopicPartition | None, ...]:
+        """Return the sides of the cut on which what it does may stand; None is the ledger. topic: of the break's leg;
+        where the cut does not have it, it may be any.
+        """
+        if self.kind in INTO_LEDGER:
+            return (None,)
+        parts = tuple(part.offsets.topic_partition for part in cut.topic_slices)
+        on_topic = tuple(part for part in parts if part.topic == topic)
+        return (*parts, None) if self.kind is RepairKind.TRIGGER or not on_topic else on_topic
+
 
 def refuse_while_repaired(break_id: UUID, repairs: Sequence[RepairBegun], *, seen_up_to_utc: datetime) -> None:
-    """Money that is given up must not be paid by a repair as well. seen_up_to_utc: when the newest cut was marked.
+    """Money that is given up must not be paid by a repair as well. seen_up_to_utc: when the newest cut was marked
+    that had read the sides that they change as far as these were written by then.
 
     Raises WriteOffRefused while a repair is under way, and until a run has looked what a repair that is done came to.
     What another contract may have done about a break that is over counts as done by then.
@@ -77,8 +93,8 @@ def refuse_while_repaired(break_id: UUID, repairs: Sequence[RepairBegun], *, see
         if repair.over_at_utc is not None and repair.over_at_utc > seen_up_to_utc:
             raise WriteOffRefused(
                 f"break {break_id}: {repair.plan} may have repaired it by {format_time(repair.over_at_utc)}, when its "
-                "own break was over, and no cut has been made since; expected a run that has looked; let the next "
-                "window be judged, then look again: tallystick explain"
+                "own break was over, and no cut has been made since that read all of that side; expected a run that "
+                "has looked; let the next window be judged, then look again: tallystick explain"
             )
         if repair.over_at_utc is not None:
             continue
@@ -106,8 +122,8 @@ def refuse_while_repaired(break_id: UUID, repairs: Sequence[RepairBegun], *, see
         if repair.done_at_utc > seen_up_to_utc:
             raise WriteOffRefused(
                 f"break {break_id}: {repair.plan} repaired it at {format_time(repair.done_at_utc)}, and no cut "
-                "has been made since; expected a run that has looked; let the next window be judged, then look again: "
-                "tallystick explain"
+                "has been made since that read all of that side; expected a run that has looked; let the next window "
+                "be judged, then look again: tallystick explain"
             )
 
 

@@ -174,6 +174,15 @@ def test_what_another_contract_gave_to_a_dag_is_given_up_once_that_ones_break_is
     with pytest.raises(WriteOffRefused, match="when its own break was over, and no cut has been made since"):
         give_up()
     play.product.window()
+    newest += 1
+    read = store.of(own.name).cuts[newest].cut
+    ledger = read.ledger_slice
+    held = replace(ledger, mark=ledger.position_end + 1)
+    for unread in (replace(read, by_time=True), replace(read, ledger_slice=held)):
+        store.of(own.name).cuts[newest].cut = unread
+        with pytest.raises(WriteOffRefused, match="no cut has been made since that read all of that side"):
+            give_up()
+    store.of(own.name).cuts[newest].cut = read
     give_up()
 
 

@@ -22,6 +22,7 @@ from tallystick.cli.app import app
 from tallystick.compensation.kill_switch import ActingStopped, SwitchSetting
 from tallystick.compensation.plan import Plan, PlanRefused, RepairKind
 from tallystick.compensation.repair_effect import RepairEffect
+from tallystick.compensation.write_off import BreakWrittenOff, WriteOffRefused, write_off_of
 from tallystick.executor import post_repairs, prove_repairs
 from tallystick.executor.effects import post_to_ledger
 from tallystick.executor.effects.action_log import LOOK, ActionResult
@@ -35,6 +36,7 @@ from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import ExitCode, Verdict
 from tallystick.store.breaks.break_store import find_break
+from tallystick.store.breaks.write_off_store import write_off_break
 from tallystick.store.plans.claim_store import NOT_OUTSTANDING
 from tallystick.store.plans.plan_store import read_audit
 from tallystick.store.plans.reopen_store import reopen_action
@@ -70,6 +72,36 @@ def missing(books: LiveBooks, *lost: Event) -> tuple[StoredRun, Plan]:
     plan = planned(books, run.cut.n)
     assert [item.kind for item in plan.items] == [RepairKind.POST] * len(lost)
     return run, plan
+
+
+def test_what_was_posted_is_not_given_up_before_a_run_has_read_the_ledger_as_far_as_it_was_written(
+    books: LiveBooks,
+) -> None:
+    """The cut after the repair ended before it: a transaction of before was still open."""
+    _, plan = missing(books, LOST)
+    off = write_off_of(by="eve", reason="paid by hand", at_utc=datetime(2026, 3, 1, 12, tzinfo=UTC))
+
+    def give_up() -> BreakWrittenOff:
+        (found,) = outstanding_breaks(books.store, books.contract.name)
+        return write_off_break(books.store, books.contract.name, str(found.item_break.break_id), off)
+
+    unread = "repaired it at .*, and no cut has been made since that read all of that side"
+    with books.connect() as holder:
+        holder.autocommit = False
+        holder.execute("SELECT pg_current_xact_id()")
+        assert posted(books, plan).count(ActionResult.PUBLISHED) == 1
+        with pytest.raises(WriteOffRefused, match=unread):
+            give_up()
+        books.both(payment("w2"))
+        held = books.next_run(settled=False)
+        assert held.cut.ledger_slice.held
+        with pytest.raises(WriteOffRefused, match=unread):
+            give_up()
+        holder.rollback()
+    archive(books, LOST)
+    books.both(payment("w3"))
+    assert not books.next_run().cut.ledger_slice.held
+    assert give_up().outstanding == 0
 
 
 def rows_of(books: LiveBooks) -> list[tuple[str, int]]:

@@ -242,6 +242,26 @@ def test_what_a_dag_was_handed_is_written_off_once_its_run_was_seen_ended_and_a_
         give_up(store, other)
     with owned_store.begin() as connection:
         connection.execute(text("update tallystick.cut set marked_at_utc = clock_timestamp() where n = 1"))
+    whole = "details || jsonb_build_object('mark', ends_at)"
+    beyond = "details || jsonb_build_object('mark', ends_at + 1)"
+    for side in ("ledger", "topic:%"):  # nobody knows which one a DAG changes
+        mark_at(owned_store, side, beyond)
+        with pytest.raises(WriteOffRefused, match="no cut has been made since that read all of that side"):
+            give_up(store, other)
+        mark_at(owned_store, side, whole)
+    for by_time in ("true", "false"):
+        with owned_store.begin() as connection:
+            connection.execute(text(f"update tallystick.cut set by_time = {by_time} where n = 1"))
+        if by_time == "true":
+            with pytest.raises(WriteOffRefused, match="no cut has been made since that read all of that side"):
+                give_up(store, other)
     assert give_up(store, other).cut_n == 1
     with pytest.raises(WriteOffRefused, match="nobody has seen"):
         give_up(store, given)
+
+
+def mark_at(owned_store: Engine, side: str, details: str) -> None:
+    """Say how far a side of cut 1 had been written when its window ended. details: SQL."""
+    with owned_store.begin() as connection:
+        asked = text(f"update tallystick.cut_slice set details = {details} where cut_n = 1 and side like :side")
+        assert connection.execute(asked, {"side": side}).rowcount > 0

@@ -125,14 +125,15 @@ def read_cursor_positions(
 
 
 def last_cuts_read_whole(
-    engine: Engine, contract_name: str, asked: Collection[tuple[TopicPartition, int]]
-) -> dict[tuple[TopicPartition, int], int]:
+    engine: Engine, contract_name: str, asked: Collection[tuple[TopicPartition | None, int]]
+) -> dict[tuple[TopicPartition | None, int], int]:
     """Return the newest cut before each of these whose slice of the partition has reached its mark; where there is
-    none, the one before the first that knew the partition, which came behind that one's sample; -1: there is none.
+    none, the one before the first that knew the partition, which came behind that one's sample; -1: there is none. For
+    None, the ledger, the same.
 
     What it has not read came behind its sample. A cut whose marks lie by timestamp is none: its sample was late.
     """
-    ordered = sorted(asked)
+    ordered = sorted(asked, key=lambda one: (_side(one[0]), one[1]))
     sides = literal([_side(part) for part, _ in ordered], ARRAY(Text))
     befores = literal([before for _, before in ordered], ARRAY(Integer))
     wanted = (

@@ -16,7 +16,7 @@ from tallystick.kafka_cluster.state import CursorPosition
 from tallystick.ledger.earlier_rows import EarlierRows, ReadSlice
 from tallystick.ledger.unread_rows import UnreadRows
 from tallystick.matching.unreadable_ranges import LedgerStarts, Loss
-from tallystick.model.cut import Cut, LedgerSlice, Sample
+from tallystick.model.cut import Cut, LedgerSlice, Sample, TopicSlice
 from tallystick.model.finding_names import COPIES_DIFFER, WITHOUT_PARTNER, BreakClass, Doubt
 from tallystick.model.findings import Break, DoubtFound, negative_at_stake, total_at_stake
 from tallystick.model.offsets import TopicPartition
@@ -419,19 +419,23 @@ def _topics_left_unread(cut: Cut, doubts: Collection[DoubtFound]) -> set[str]:
 
 
 def last_cuts_read_whole(
-    engine: Store, contract_name: str, asked: Collection[tuple[TopicPartition, int]]
-) -> dict[tuple[TopicPartition, int], int]:
+    engine: Store, contract_name: str, asked: Collection[tuple[TopicPartition | None, int]]
+) -> dict[tuple[TopicPartition | None, int], int]:
     cuts = [row.cut for row in engine.of(contract_name).cuts]
 
-    def before_the_first(part: TopicPartition) -> int:
-        return min((cut.n for cut in cuts if cut.slice_of(part) is not None), default=0) - 1
+    def before_the_first(part: TopicPartition | None) -> int:
+        return min((cut.n for cut in cuts if _slice_of(cut, part) is not None), default=0) - 1
 
     whole = {(part, n): [cut.n for cut in cuts[:n] if _has_read_whole(cut, part)] for part, n in asked}
     return {(part, n): max(found, default=before_the_first(part)) for (part, n), found in whole.items()}
 
 
-def _has_read_whole(cut: Cut, part: TopicPartition) -> bool:
-    found = cut.slice_of(part)
+def _slice_of(cut: Cut, part: TopicPartition | None) -> TopicSlice | LedgerSlice | None:
+    return cut.ledger_slice if part is None else cut.slice_of(part)
+
+
+def _has_read_whole(cut: Cut, part: TopicPartition | None) -> bool:
+    found = _slice_of(cut, part)
     return found is not None and not found.held and not cut.by_time
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from tallystick.alerting.alert import AlertAction, Outstanding
 from tallystick.alerting.policy import alerts_of_write_off
+from tallystick.compensation.plan import RepairKind
 from tallystick.compensation.write_off import (
     RepairBegun,
     WriteOffRefused,
@@ -19,6 +20,8 @@ from tallystick.compensation.write_off import (
 )
 from tallystick.documents.run import story_document
 from tallystick.model.break_history import LifeStep
+from tallystick.model.cut import PartitionSnapshot, TopicSlice
+from tallystick.model.offsets import TopicPartition, partition_of
 from tallystick.model.open_item import ItemState, OpenItem, WriteOff
 from tallystick.report.break_story import explain
 from tests.unit.alerting.run_alerts import CONTRACT, MISSING, cut, fired
@@ -167,6 +170,36 @@ def test_what_a_dag_was_handed_is_not_given_up_before_its_run_was_seen_ended_and
     )
     with pytest.raises(WriteOffRefused, match=why) if why else nullcontext():
         refuse_while_repaired(UUID(int=1), [repair], seen_up_to_utc=NOON)
+
+
+LEDGER = None
+ON_TOPIC, ELSEWHERE = partition_of("billing.payouts", 0), partition_of("billing.fees", 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "topic", "sides"),
+    [
+        (RepairKind.POST, "billing.payouts", (LEDGER,)),
+        (RepairKind.COUNTERPOST, "billing.payouts", (LEDGER,)),
+        (RepairKind.REPUBLISH, "billing.payouts", (ON_TOPIC,)),
+        (RepairKind.REVERSE, "billing.payouts", (ON_TOPIC,)),
+        (RepairKind.REVERSE, "billing.others", (ON_TOPIC, ELSEWHERE, LEDGER)),
+        (RepairKind.TRIGGER, "billing.payouts", (ON_TOPIC, ELSEWHERE, LEDGER)),
+    ],
+)
+def test_a_run_has_looked_once_it_has_read_the_side_that_the_repair_changes(
+    kind: RepairKind, topic: str, sides: tuple[TopicPartition | None, ...]
+) -> None:
+    read = replace(cut(4), topic_slices=tuple(map(slice_of, (ON_TOPIC, ELSEWHERE))))
+    repair = RepairBegun(action_id=UUID(int=8), plan_id=UUID(int=7), plan_hash="5a1d", done_at_utc=NOON, kind=kind)
+    assert repair.sides_changed(read, topic) == sides
+
+
+def slice_of(part: TopicPartition) -> TopicSlice:
+    snapshot = PartitionSnapshot(
+        topic=part.topic, partition=part.partition, topic_id="id", leader_epoch=1, log_start=0, lso=9, high_watermark=9
+    )
+    return TopicSlice(offsets=snapshot.stable_from(0), snapshot=snapshot, mark=9)
 
 
 @pytest.mark.parametrize("empty", ["", "  ", "\n\t", "\u200b"], ids=repr)
