@@ -112,10 +112,15 @@ class OffsetsUnread:
     """On any topic."""
     at_topic: Mapping[str, int] = field(default_factory=dict)
     """On one, by its name."""
+    unreadable_at: Mapping[str, int] = field(default_factory=dict)
+    """On one: the newest judged cut with records that it could not read, and that the log may not have any more."""
 
     def of_topic(self, topic: str) -> int:
         """Return that cut for one topic; for one that nobody asked about, the newest of any."""
         return self.at_topic.get(topic, self.at)
+
+    def unreadable_of(self, topic: str) -> int:
+        return self.unreadable_at.get(topic, -1)
 
 
 @dataclass(frozen=True, kw_only=True)

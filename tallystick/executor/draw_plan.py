@@ -9,7 +9,7 @@ from tallystick.compensation.abort_plan import AbortItem, abort_items, why_not_a
 from tallystick.compensation.plan import Candidate, CurrentRow, DailyUsage, Plan, PlanContext, PlanItem, PlanRefused
 from tallystick.compensation.planning import make_plan
 from tallystick.connections.connections import Connections
-from tallystick.contract.compensation import POSTABLE, REVERSIBLE
+from tallystick.contract.compensation import POSTABLE, REPUBLISHABLE, REVERSIBLE
 from tallystick.contract.contract import Contract
 from tallystick.executor.effects.source_rows import read_source_rows
 from tallystick.kafka_cluster.state import CLUSTER_STATE, ClusterState
@@ -22,7 +22,11 @@ from tallystick.store.plans.claim_store import NOT_OUTSTANDING
 from tallystick.store.plans.plan_store import ActionState, StoredAction, open_actions, spent_today
 from tallystick.store.runs.contract_store import require_same_books
 from tallystick.store.runs.cut_store import last_cuts_read_whole
-from tallystick.store.runs.loss_store import last_cut_with_rows_unread, last_cuts_with_offsets_unread
+from tallystick.store.runs.loss_store import (
+    last_cut_with_rows_unread,
+    last_cuts_before_rows,
+    last_cuts_with_offsets_unread,
+)
 from tallystick.store.runs.outstanding_store import outstanding_breaks
 from tallystick.store.runs.run_history_store import cluster_state_document
 from tallystick.store.runs.run_store import list_runs, read_run
@@ -108,7 +112,10 @@ def _draw(
     offsets_unread = last_cuts_with_offsets_unread(engine, contract.name, contract.topics)
     rows_unread_at = last_cut_with_rows_unread(engine, contract.name)
     any_unread = max(offsets_unread.at, rows_unread_at) >= 0
-    came_after = _came_after(engine, contract.name, standing) if any_unread else {}
+    unreadable = any(cut_n >= 0 for cut_n in offsets_unread.unreadable_at.values())
+    came_after = _came_after(engine, contract.name, standing) if any_unread or unreadable else {}
+    if unreadable:
+        came_after |= _came_after_rows(engine, contract, standing)
     candidates = [
         Candidate(
             outstanding=found,
@@ -147,6 +154,13 @@ def _came_after(engine: Engine, contract_name: str, standing: Sequence[Outstandi
         found.item_break.break_id: min((whole[place] for place in _first_sights(found)), default=-1)
         for found in on_topics
     }
+
+
+def _came_after_rows(engine: Engine, contract: Contract, standing: Sequence[OutstandingBreak]) -> dict[UUID, int]:
+    """Return the same for each break of a row that lacks its event, which comes behind it."""
+    rows = [found for found in standing if found.item_break.break_class in REPUBLISHABLE]
+    before = last_cuts_before_rows(engine, contract, {found.first_seen_cut for found in rows}) if rows else {}
+    return {found.item_break.break_id: before[found.first_seen_cut] for found in rows}
 
 
 def _first_sights(found: OutstandingBreak) -> Iterator[tuple[TopicPartition, int]]:

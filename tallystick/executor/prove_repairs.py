@@ -168,7 +168,13 @@ def prove_actions(
     judged = judged_parts(work.engine, contract.name, planned_at=work.plan.cut_n)
     cleaned = cleaned_partitions(kafka, unread_ranges(partitions, judged))
     # behind that: a cut that counts as judged may have lost what it was to read
-    offsets_unread = last_cuts_with_offsets_unread(work.engine, contract.name, contract.topics)
+    offsets_unread = last_cuts_with_offsets_unread(
+        work.engine,
+        contract.name,
+        contract.topics,
+        log_starts={part.topic_partition: part.log_start for part in partitions},
+        planned_at=work.plan.cut_n,
+    )
     work.on_progress(ExecutorStep.PROVED, {})
     return Proof(
         actions=actions,
@@ -241,6 +247,11 @@ def why_unproven(work: ExecutionContext, item: PlanItem, proof: Proof) -> ItemOu
         unread_at = unread.at if missing else unread.of_topic(item.topic)
         if reason is None and unread_at > work.plan.cut_n:
             reason = (why_event_may_have_come if missing else why_correction_may_have_come)(unread_at)
+        gone = unread.unreadable_of(item.topic)
+        if reason is None and gone >= 0:
+            reason = (
+                f"not provable: the log may have lost what cut {gone} could not read since this was planned; plan anew"
+            )
     return refused(item, reason) if reason else None
 
 

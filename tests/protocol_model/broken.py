@@ -107,7 +107,7 @@ def retained_log_is_all() -> Patches:
 
 def lost_offsets_count_as_read() -> Patches:
     """A cut that lost what it was to read has judged it all the same. This was so until the model found it."""
-    yield prove_repairs, "last_cuts_with_offsets_unread", lambda *_: OffsetsUnread()
+    yield prove_repairs, "last_cuts_with_offsets_unread", lambda *_, **__: OffsetsUnread()
 
 
 def progress_made_anew_is_believed() -> Patches:

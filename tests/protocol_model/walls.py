@@ -143,7 +143,7 @@ class Walls:
     def cluster_state_document(self, *_: object) -> Any:
         return _DOCUMENT
 
-    def last_cuts_with_offsets_unread(self, *_: object) -> OffsetsUnread:
+    def last_cuts_with_offsets_unread(self, *_: object, **__: object) -> OffsetsUnread:
         return OffsetsUnread(at=int(self.start.ask("last_cuts_with_offsets_unread")))
 
     def last_cuts_read_whole(self, *_: object) -> dict[object, int]:

@@ -518,6 +518,32 @@ def test_the_newest_cut_that_left_offsets_unread_is_told_of_each_topic(store: En
     assert (nothing.at, nothing.at_topic) == (-1, dict.fromkeys(topics, -1))
 
 
+def test_what_a_cut_could_not_read_counts_once_its_log_begins_behind_that_slices_start(
+    store: Engine, books: Any
+) -> None:
+    """Cut n reads offsets 10n - 10 to 10n. Places that are not all named may be on any partition."""
+    topic = books.contract.topics[0]
+    books.commit(store, books.result(0))
+    for n, details in (
+        (1, {"records": 1, "places": [f"{topic}[0] at 3, where it is no JSON"]}),
+        (2, {"records": 1, "places": [f"{topic}[10] at 13"]}),
+        (3, {"records": 2, "places": [f"{topic}[10] at 23"]}),
+        (4, {"records": 0, "places": []}),
+    ):
+        doubt = Doubt.UNREADABLE_PAYLOAD if n < 4 else Doubt.VACUOUS_RUN
+        found = (DoubtFound(doubt=doubt, sentence="", details=details),)
+        books.commit(store, replace(books.result(n, verdict=Verdict.INCONCLUSIVE), doubts=found))
+
+    def told(log_start: int, planned_at: int | None = None, partition: int = 0) -> int:
+        starts = {TopicPartition(topic=topic, partition=partition): log_start}
+        unread = last_cuts_with_offsets_unread(store, "payouts", [topic], log_starts=starts, planned_at=planned_at)
+        return unread.unreadable_of(topic)
+
+    assert [told(log_start) for log_start in (0, 1, 10, 11, 20, 21, 99)] == [-1, 1, 1, 1, 1, 3, 3]
+    assert (told(99, partition=1), told(99, planned_at=4)) == (-1, 3)
+    assert last_cuts_with_offsets_unread(store, "payouts", [topic]).unreadable_of(topic) == -1
+
+
 def test_the_newest_cut_that_had_read_a_partition_up_to_its_mark_is_told(store: Engine, books: Any) -> None:
     part, unknown = TopicPartition(topic="billing.payouts", partition=0), TopicPartition(topic="others", partition=0)
     for n in range(5):

@@ -1,15 +1,18 @@
 """The losses of earlier runs, for later ones: offsets that expired unread, rows that may be older ones, judged legs."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ARRAY, Engine, Select, Text, any_, cast, func, literal, or_, select
+from sqlalchemy import ARRAY, BigInteger, Engine, Integer, Select, Text, any_, cast, column, func, literal, or_, select
 from sqlalchemy.dialects.postgresql import JSONB, JSONPATH
 
 from tallystick.compensation.plan import OffsetsUnread
+from tallystick.contract.contract import Contract
 from tallystick.ledger.unread_rows import UnreadRows
 from tallystick.matching.unreadable_ranges import LedgerStarts, Loss
 from tallystick.model.finding_names import Doubt
+from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import legs_item_id
 from tallystick.store.runs.cut_store import LEDGER
 from tallystick.store.schema import big_integer, cut_slice, open_item
@@ -36,6 +39,12 @@ def _offsets_unread(of_topic: str, on_topic: str) -> str:
 
 
 _OF_TOPIC = _offsets_unread("&& (!exists(@.details.topic) || @.details.topic == $topic)", "? (@.topic == $topic)")
+_MAY_HAVE_BEEN_UNREADABLE = f"""$[*] ? (
+    @.doubt == "{Doubt.UNREADABLE_PAYLOAD}" && (
+        !exists(@.details.places) || @.details.records > @.details.places.size()
+        || exists(@.details.places[*] ? (@ starts with $place))
+    )
+)"""
 _ROWS_UNREAD = f"""$[*] ? (
     @.doubt == "{Doubt.LEDGER_IDS_REUSED}"
     || @.doubt == "{Doubt.LEDGER_REWRITTEN}" && (
@@ -117,9 +126,19 @@ def unread_rows_of(engine: Engine, contract_name: str, n: int) -> UnreadRows | N
     return UnreadRows(**found) if found else None
 
 
-def last_cuts_with_offsets_unread(engine: Engine, contract_name: str, topics: Collection[str]) -> OffsetsUnread:
+def last_cuts_with_offsets_unread(
+    engine: Engine,
+    contract_name: str,
+    topics: Collection[str],
+    *,
+    log_starts: Mapping[TopicPartition, int] | None = None,
+    planned_at: int | None = None,
+) -> OffsetsUnread:
     """Return the newest judged cut that had lost offsets before they were read, or was closed with a slice of a topic
     that is not empty: on any topic, and on each of these.
+
+    And the newest that could not read what the log may not have any more. log_starts: as they are now, to look for what
+    has gone since the cut that a plan was made at; None: as the newest run had them, for all that has gone by then.
     """
     doubts, ordered = verdict_table.c.doubts, sorted(topics)
     newest = [
@@ -132,7 +151,113 @@ def last_cuts_with_offsets_unread(engine: Engine, contract_name: str, topics: Co
     statement = select(*newest).where(verdict_table.c.contract == contract_name)
     with engine.connect() as connection:
         at, *at_topic = (-1 if found is None else int(found) for found in connection.execute(statement).one())
-    return OffsetsUnread(at=at, at_topic=dict(zip(ordered, at_topic, strict=True)))
+    begins = _log_starts_at(engine, contract_name, planned_at)
+    by_now, by_then = (begins, {}) if log_starts is None else (log_starts, begins)
+    return OffsetsUnread(
+        at=at,
+        at_topic=dict(zip(ordered, at_topic, strict=True)),
+        unreadable_at=_unreadable_gone(engine, contract_name, by_now, by_then),
+    )
+
+
+def _unreadable_gone(
+    engine: Engine,
+    contract_name: str,
+    log_starts: Mapping[TopicPartition, int],
+    gone_before: Mapping[TopicPartition, int],
+) -> dict[str, int]:
+    """Return, by topic, the newest judged cut that could not read records of a slice that these log starts cut into.
+
+    Where its doubt does not name all of them, any slice may have held one. gone_before: log starts of before; what they
+    had cut into is left out.
+    """
+    ordered = sorted(log_starts)
+    sides = {part: f"topic:{part.topic}:{part.partition}" for part in ordered}
+    columns = (
+        ("side", Text, list(sides.values())),
+        ("place", Text, [f"{part} at " for part in ordered]),
+        ("gone_before", BigInteger, [gone_before.get(part, 0) for part in ordered]),
+        ("log_start", BigInteger, [log_starts[part] for part in ordered]),
+    )
+    wanted = (
+        func.unnest(*(literal(values, ARRAY(kind)) for _, kind, values in columns))
+        .table_valued(*(column(name, kind) for name, kind, _ in columns), name="wanted")
+        .render_derived()
+    )
+    statement = (
+        select(wanted.c.side, func.max(cut_slice.c.cut_n).label("newest"))
+        .join(cut_slice, (cut_slice.c.contract == contract_name) & (cut_slice.c.side == wanted.c.side))
+        .join(
+            verdict_table,
+            (verdict_table.c.contract == cut_slice.c.contract) & (verdict_table.c.cut_n == cut_slice.c.cut_n),
+        )
+        .where(
+            cut_slice.c.starts_at < cut_slice.c.ends_at,
+            cut_slice.c.starts_at >= wanted.c.gone_before,
+            cut_slice.c.starts_at < wanted.c.log_start,
+            verdict_table.c.doubts.contains([{"doubt": Doubt.UNREADABLE_PAYLOAD}]),
+            func.jsonb_path_exists(
+                verdict_table.c.doubts,
+                cast(_MAY_HAVE_BEEN_UNREADABLE, JSONPATH),
+                func.jsonb_build_object("place", wanted.c.place),
+            ),
+        )
+        .group_by(wanted.c.side)
+    )
+    with engine.connect() as connection:
+        found = {row.side: int(row.newest) for row in connection.execute(statement)}
+    newest: dict[str, int] = {}
+    for part in ordered:
+        newest[part.topic] = max(newest.get(part.topic, -1), found.get(sides[part], -1))
+    return newest
+
+
+def _log_starts_at(engine: Engine, contract_name: str, n: int | None) -> dict[TopicPartition, int]:
+    """Return where the log of each partition began when that cut was made; None: the newest that is judged."""
+    judged = select(func.max(verdict_table.c.cut_n)).where(verdict_table.c.contract == contract_name).scalar_subquery()
+    statement = select(
+        cut_slice.c.details["offsets"]["topic"].as_string().label("topic"),
+        cut_slice.c.details["offsets"]["partition"].as_integer().label("partition"),
+        big_integer(cut_slice.c.details["snapshot"]["log_start"]).label("log_start"),
+    ).where(
+        cut_slice.c.contract == contract_name,
+        cut_slice.c.cut_n == (judged if n is None else n),
+        cut_slice.c.side != LEDGER,
+    )
+    with engine.connect() as connection:
+        return {
+            TopicPartition(topic=row.topic, partition=row.partition): int(row.log_start)
+            for row in connection.execute(statement)
+        }
+
+
+def last_cuts_before_rows(engine: Engine, contract: Contract, cuts: Collection[int]) -> dict[int, int]:
+    """Return, for each of these cuts, the newest one before it that had seen no row of its slice being written; -1:
+    there is none. An event that comes behind its row is in that cut at the earliest.
+    """
+    starts = ledger_starts_of(engine, contract.name, {n for cut_n in cuts for n in (cut_n, cut_n - 1)})
+    starts = replace(starts, rows_move=contract.ledger.by_xmin or contract.ledger.by_innodb)
+    ordered = sorted(cuts)
+    wanted = (
+        func.unnest(
+            literal(ordered, ARRAY(Integer)), literal([starts.first_write_of(n) for n in ordered], ARRAY(BigInteger))
+        )
+        .table_valued(column("cut_n", Integer), column("begins", BigInteger), name="wanted")
+        .render_derived()
+    )
+    statement = (
+        select(wanted.c.cut_n, func.max(cut_slice.c.cut_n).label("before"))
+        .join(cut_slice, cut_slice.c.cut_n < wanted.c.cut_n)
+        .where(
+            cut_slice.c.contract == contract.name,
+            cut_slice.c.side == LEDGER,
+            big_integer(cut_slice.c.details["snapshot"]["xmax"]) <= wanted.c.begins,
+        )
+        .group_by(wanted.c.cut_n)
+    )
+    with engine.connect() as connection:
+        found = {row.cut_n: int(row.before) for row in connection.execute(statement)}
+    return {cut_n: found.get(cut_n, -1) for cut_n in ordered}
 
 
 def last_torn_cut(engine: Engine, contract_name: str, before: int) -> int:

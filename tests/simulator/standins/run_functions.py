@@ -5,6 +5,7 @@ One file, since they are the real functions' twins, one after the other in the o
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -402,13 +403,43 @@ def unread_rows_of(engine: Store, contract_name: str, n: int) -> UnreadRows | No
     return UnreadRows(**found) if found else None
 
 
-def last_cuts_with_offsets_unread(engine: Store, contract_name: str, topics: Collection[str]) -> OffsetsUnread:
+def last_cuts_with_offsets_unread(
+    engine: Store,
+    contract_name: str,
+    topics: Collection[str],
+    *,
+    log_starts: Mapping[TopicPartition, int] | None = None,
+    planned_at: int | None = None,
+) -> OffsetsUnread:
     books = engine.of(contract_name)
+    then = max(books.verdicts, default=0) if planned_at is None else planned_at
+    begins = {part.offsets.topic_partition: part.snapshot.log_start for part in books.cuts[then].cut.topic_slices}
+    by_now, by_then = (begins, {}) if log_starts is None else (log_starts, begins)
+    gone = {
+        (part.offsets.topic, n)
+        for n, row in books.verdicts.items()
+        if any(found.doubt is Doubt.UNREADABLE_PAYLOAD for found in row.result.doubts)
+        for part in books.cuts[n].cut.topic_slices
+        if len(part.offsets)
+        and by_then.get(part.offsets.topic_partition, 0)
+        <= part.offsets.kafka_offset_start
+        < by_now.get(part.offsets.topic_partition, 0)
+    }
     of_cut = {n: _topics_left_unread(books.cuts[n].cut, row.result.doubts) for n, row in books.verdicts.items()}
     return OffsetsUnread(
         at=max((n for n, left in of_cut.items() if left), default=-1),
         at_topic={topic: max((n for n, left in of_cut.items() if topic in left), default=-1) for topic in topics},
+        unreadable_at={topic: max((n for of, n in gone if of == topic), default=-1) for topic in topics},
     )
+
+
+def last_cuts_before_rows(engine: Store, contract: Contract, cuts: Collection[int]) -> dict[int, int]:
+    starts = ledger_starts_of(engine, contract.name, {n for cut_n in cuts for n in (cut_n, cut_n - 1)})
+    starts = replace(starts, rows_move=contract.ledger.by_xmin or contract.ledger.by_innodb)
+    marks = {row.cut.n: row.cut.ledger_slice.snapshot.high_mark for row in engine.of(contract.name).cuts}
+    return {
+        n: max((k for k, mark in marks.items() if k < n and mark <= starts.first_write_of(n)), default=-1) for n in cuts
+    }
 
 
 def _topics_left_unread(cut: Cut, doubts: Collection[DoubtFound]) -> set[str]:

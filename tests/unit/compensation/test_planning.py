@@ -501,3 +501,23 @@ def test_of_two_equal_rows_ours_is_taken_back_unless_it_was_or_an_older_break_is
     younger = doubled_row(FIRST, SECOND, THIRD, at=3, ours=1, cut_n=5)
     assert places(younger, older) == ["ledger:1"]
     assert places(younger, older, taken=[action_id_of("payouts", older.item_break.break_id)]) == ["ledger:3"]
+
+
+@pytest.mark.parametrize(("cut_n", "planned"), [(-1, 1), (1, 1), (2, 0), (3, 0), (9, 0)])
+def test_what_no_run_could_read_since_the_cut_before_a_break_may_be_about_it_once_the_log_may_have_lost_it(
+    cut_n: int, planned: int
+) -> None:
+    unread = OffsetsUnread(unreadable_at={"billing.payouts": cut_n})
+    elsewhere = OffsetsUnread(unreadable_at={"billing.fees": 9})
+    for rules, found in (
+        (posting(), unposted(first_seen_cut=3)),
+        (contract(**TAKES_BACK), candidate("a", break_class=DOUBLED, at=IN_PLACE, first_seen_cut=3)),
+        (contract(), candidate("a", first_seen_cut=3)),
+    ):
+        drawn = make_plan(rules, run(), [found], offsets_unread=unread)
+        assert len(drawn.items) == planned
+        assert planned or reasons(drawn)["a"].startswith(f"a record that cut {cut_n} could not read may have been")
+        assert len(make_plan(rules, run(), [found], offsets_unread=elsewhere).items) == 1
+    held = candidate("a", first_seen_cut=7, came_after=2)
+    drawn = make_plan(contract(), run(), [held], offsets_unread=OffsetsUnread(unreadable_at={"billing.payouts": 3}))
+    assert not drawn.items

@@ -109,6 +109,16 @@ def test_beside_what_expired_unread_nothing_is_done_by_the_log(kind: RepairKind,
     assert (outcome is not None and "begins at 10 by now, and runs have read it up to 9" in outcome.reason) is refused
 
 
+@pytest.mark.parametrize("kind", [RepairKind.REPUBLISH, RepairKind.POST, RepairKind.REVERSE])
+def test_what_a_run_could_not_read_and_the_log_has_lost_since_the_plan_may_have_been_about_it(kind: RepairKind) -> None:
+    item, since = replace(ITEM, kind=kind), proof(offsets_lost_at=-1)
+    for topic, cut_n, refused in ((ITEM.topic, 0, True), (ITEM.topic, -1, False), ("fees", 3, False)):
+        since.offsets_unread = OffsetsUnread(unreadable_at={topic: cut_n})
+        outcome = why_unproven(WORK, item, since)
+        assert (outcome is not None and f"what cut {cut_n} could not read" in outcome.reason) is refused
+    assert why_unproven(WORK, replace(ITEM, kind=RepairKind.COUNTERPOST), since) is None
+
+
 # What posts into the ledger, or takes a row of it back.
 
 POSTED = replace(ITEM, kind=RepairKind.POST, posts="topic:payouts:0:9")
@@ -427,7 +437,10 @@ class Reading:
         self.asked.append(("judged", engine, name, planned_at))
         return {}
 
-    def last_cuts_with_offsets_unread(self, engine: str, name: str, topics: Any) -> OffsetsUnread:
+    def last_cuts_with_offsets_unread(
+        self, engine: str, name: str, topics: Any, *, log_starts: Any, planned_at: int
+    ) -> OffsetsUnread:
+        assert (set(log_starts.values()) <= {0, 9}, planned_at) == (True, PLANNED_AT)
         self.asked.append(("unread", engine, name, sorted(topics)))
         return UNREAD
 
