@@ -53,24 +53,52 @@ class CurrentEvent:
 class CurrentEvents:
     """The events in force of the keys asked for, readable or not.
 
-    unreadable_keys: message keys of unreadable records, as far as items have them. unread: by topic, what is said of
-    its first batch that nobody gets to read: any event may stand there.
+    unreadable_keys: message keys of unreadable records, as far as items have them. unnamed_keys: those of all that do
+    not even say their match key; b"" of one without. untold: topics with such a record whose message key does not tell
+    either of what it is. unread: by topic, what is said of its first batch that nobody gets to read: any event may
+    stand there.
     """
 
     by_key: Mapping[tuple[str, str], tuple[CurrentEvent, ...]]
     unreadable_keys: frozenset[tuple[str, bytes]]
+    unnamed_keys: frozenset[tuple[str, bytes]] = frozenset()
+    untold: frozenset[str] = frozenset()
     unread: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, item: PlanItem) -> tuple[CurrentEvent, ...]:
         return self.by_key.get((item.topic, item.match_key), ())
 
-    def why_hidden(self, item: PlanItem) -> str | None:
-        """Return why an event of the item may be there and not be seen; None: it may not."""
+    def why_hidden(self, item: PlanItem, seen: Collection[CurrentEvent] = ()) -> str | None:
+        """Return why an event of the item may be there and not be seen; None: it may not.
+
+        seen: events of its key that stand elsewhere. What is about an event has its message key; of a missing one
+        nobody knows that.
+        """
         if item.topic in self.unread:
             return f"not provable: {self.unread[item.topic]}"
-        if not _record_keys(item).isdisjoint(self.unreadable_keys):
+        unnamed = {key for topic, key in self.unnamed_keys if topic == item.topic}
+        of_its_events = {event.message_key for event in (*self.of(item), *seen)}
+        if (
+            not _record_keys(item).isdisjoint(self.unreadable_keys)
+            or not unnamed.isdisjoint(of_its_events)
+            or any(_is_told(key, item.transaction_key, item.match_key) for key in unnamed)
+        ):
             return f"not provable: a record of its message key in {item.topic} is unreadable"
+        if item.kind is RepairKind.REPUBLISH and item.topic in self.untold:
+            return f"not provable: a record in {item.topic} is unreadable, and its message key does not tell of what"
         return None
+
+
+def _is_told(key: bytes, *texts: str | None) -> bool:
+    """Return whether a message key has one of these in it, as it is or as JSON writes it."""
+    for text in texts:
+        if text and (text.encode() in key or any(_in_json(text, ascii_only) in key for ascii_only in (True, False))):
+            return True
+    return False
+
+
+def _in_json(text: str, ascii_only: bool) -> bytes:
+    return json.dumps(text, ensure_ascii=ascii_only)[1:-1].encode()
 
 
 def _record_keys(item: PlanItem) -> set[tuple[str, bytes]]:
@@ -253,10 +281,16 @@ def event_at(item_id: str, standing: Collection[CurrentEvent]) -> CurrentEvent:
 
 
 def find_events(records: Iterable[CommittedRecord], items: Collection[PlanItem], names: EventFields) -> CurrentEvents:
-    """Return the events of the items' keys, whoever published them."""
+    """Return the events of the items' keys, whoever published them.
+
+    A message key tells of what its record is where it is the transaction or match key of an item, or where every
+    readable event of the topic, ours aside, has such a key of its own in it.
+    """
     wanted = {(item.topic, item.match_key) for item in items}
     found: dict[tuple[str, str], list[CurrentEvent]] = {}
     unreadable: set[tuple[str, bytes]] = set()
+    unnamed: set[tuple[str, bytes]] = set()
+    tells: dict[str, bool] = {}
     asked = {key for item in items for key in _record_keys(item)}
     unread: dict[str, str] = {}
     for record in records:
@@ -267,12 +301,18 @@ def find_events(records: Iterable[CommittedRecord], items: Collection[PlanItem],
         event = decoder_of(names).read(record.value)
         if event.problem and (record.topic, record.key) in asked:
             unreadable.add((record.topic, record.key))
+        if event.problem and not event.match_key:
+            unnamed.add((record.topic, record.key))
+        if not event.problem and ACTION_HEADER not in record.headers and tells.get(record.topic, True):
+            tells[record.topic] = _is_told(record.key, event.transaction_key, event.match_key)
         key = (record.topic, event.match_key or "")
         if key in wanted:
             found.setdefault(key, []).append(_standing(record))
     return CurrentEvents(
         by_key={key: tuple(events) for key, events in found.items()},
         unreadable_keys=frozenset(unreadable),
+        unnamed_keys=frozenset(unnamed),
+        untold=frozenset(topic for topic, key in unnamed if not key or not (tells.get(topic) or (topic, key) in asked)),
         unread=unread,
     )
 

@@ -282,7 +282,7 @@ def why_overtaken(work: ExecutionContext, item: PlanItem, proof: Proof) -> str |
     came = find_events(read_committed(work.connections.kafka, since), [item], proof.names)
     if came.of(item):
         return "an event of its key has come since this was proven; start the plan again"
-    return came.why_hidden(item)
+    return came.why_hidden(item, proof.events.of(item))
 
 
 def _post_fate(item: PlanItem, action: StoredAction | None, proof: Proof) -> ItemOutcome | None:

@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 
+import pytest
 from pyspark.sql import SparkSession
 
 from tallystick.executor.effects.action_log import ActionResult
 from tests.stack.live import NewBooks
 from tests.stack.live_books import payment
-from tests.stack.repairs import executed, planned
+from tests.stack.repairs import executed, planned, posted, posting_books
 
 LOST, LATER = payment("lost", 700), payment("later", 900)
 MISSING = {
@@ -50,3 +51,23 @@ def test_an_event_that_no_run_could_read_is_not_published_again_once_retention_h
             "a record that cut 1 could not read",
         )
         assert executed(books, drawn).count(ActionResult.PUBLISHED) == 1
+
+
+@pytest.mark.parametrize("key", ['"%s"', "customer-7"])
+def test_an_event_is_not_posted_beside_a_tombstone_under_its_own_record_key_whatever_that_is(
+    new_books: NewBooks, spark: SparkSession, key: str
+) -> None:
+    with new_books(direction="topic_to_ledger") as opened:
+        books = posting_books(opened, classes=["missing_in_ledger"])
+        books.take_cut()
+        with books.transaction() as producer:
+            for event, value in ((LOST, LOST.value), (LOST, None), (LATER, LATER.value)):
+                of_whom = key.replace("%s", event.payment_id) if event is LOST else "customer-8"
+                producer.produce(books.contract.legs["payment"], key=of_whom, value=value, partition=LOST.partition)
+        books.both(payment("w1"))
+        outcomes = {one.match_key: one for one in posted(books, planned(books, books.next_run().cut.n)).outcomes}
+        assert "a record of its message key" in outcomes[LOST.event_id].reason
+        assert {one: outcome.fate for one, outcome in outcomes.items()} == {
+            LOST.event_id: ActionResult.REFUSED,
+            LATER.event_id: ActionResult.PUBLISHED,
+        }

@@ -301,6 +301,63 @@ def test_what_lies_in_an_unread_batch_is_said_of_the_first_and_the_rest_is_read(
     assert find_events([record(2, topic="fees", problem="one is not decoded")], [ITEM], NAMES).why_hidden(ITEM) is None
 
 
+CANCELLED = "not provable: a record of its message key in payouts is unreadable"
+UNTOLD = "not provable: a record in payouts is unreadable, and its message key does not tell of what"
+
+
+@pytest.mark.parametrize("kind", [RepairKind.POST, RepairKind.REVERSE])
+@pytest.mark.parametrize("key", [b"", b"customer-7", b'"pay-1"'])
+def test_an_unreadable_record_under_the_key_of_an_event_hides_what_is_done_about_that_event(
+    kind: RepairKind, key: bytes
+) -> None:
+    item = replace(ITEM, kind=kind)
+    tombstone = record(5, key=key, value=b"")
+    for stands, told in ((record(3, key=key), CANCELLED), (record(3, key=b"customer-8"), None)):
+        expected = CANCELLED if b"pay-1" in key else told
+        assert find_events([stands, tombstone], [item], NAMES).why_hidden(item) == expected
+        since = find_events([tombstone], [item], NAMES)
+        assert since.why_hidden(item, find_events([stands], [item], NAMES).of(item)) == expected
+    named = record(5, key=key, value=VALUE.replace(b"ev-1", b"ev-2").replace(b"250", b"true"))
+    assert find_events([record(3, key=key), named], [item], NAMES).why_hidden(item) is None
+
+
+@pytest.mark.parametrize(
+    ("other_key", "unreadable_key", "told"),
+    [
+        (b"pay-2", b"pay-3", None),
+        (b'{"id":"pay-2"}', b'{"id":"pay-3"}', None),
+        (b"ev-2", b"ev-3", None),
+        (b"pay-2", b'"pay-1"', CANCELLED),
+        (b"pay-2", b"", UNTOLD),
+        (b"customer-7", b"pay-3", UNTOLD),
+        (b"customer-7", b"customer-7", UNTOLD),
+        (b"", b"pay-3", UNTOLD),
+        (None, b"pay-3", UNTOLD),
+        (None, b"pay-9", None),
+    ],
+)
+def test_of_a_missing_event_an_unreadable_record_tells_only_where_keys_say_what_they_are_of(
+    other_key: bytes | None, unreadable_key: bytes, told: str | None
+) -> None:
+    missing = replace(ITEM, kind=RepairKind.REPUBLISH, reverses="")
+    beside = replace(missing, transaction_key="pay-9", match_key="ev-9")
+    other = VALUE.replace(b"ev-1", b"ev-2").replace(b"pay-1", b"pay-2")
+    ours = record(2, key=b"pay-2", value=other, headers={"tallystick-action-id": b"an-id"})
+    others = [] if other_key is None else [record(3, key=other_key, value=other)]
+    for broken in (b"", b"{", VALUE.replace(b'"id"', b'"ID"')):
+        records = [ours, *others, record(5, key=unreadable_key, value=broken)]
+        assert find_events(records, [missing, beside], NAMES).why_hidden(missing) == told
+    assert find_events([ours, *others], [missing, beside], NAMES).why_hidden(missing) is None
+
+
+def test_a_key_that_json_writes_with_escapes_is_known_in_it() -> None:
+    missing = replace(ITEM, kind=RepairKind.REPUBLISH, reverses="", transaction_key='pay-\u00e9"1')
+    other = record(3, key=b'"pay-1"')
+    for written in (b'"pay-\\u00e9\\"1"', '"pay-\u00e9\\"1"'.encode()):
+        found = find_events([other, record(5, key=written, value=b"")], [missing], NAMES)
+        assert found.why_hidden(missing) == CANCELLED
+
+
 def test_an_event_that_is_published_again_says_what_the_row_says_under_the_contracts_names() -> None:
     item = replace(ITEM, kind=RepairKind.REPUBLISH, reverses="", occurred_at="2026-03-01T11:00:00+00:00")
     assert json.loads(event_value(item, NAMES)) == {
