@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from tallystick.compensation.plan import PlanItem, RepairKind
+from tallystick.contract.equality import LONG_MAX
 from tallystick.contract.event import EventFields
 from tallystick.contract.field_path import ABSENT, document_of, names_of
 from tallystick.kafka_log.committed_records import CommittedRecord
@@ -172,12 +173,20 @@ def in_force(standing: Collection[CurrentEvent]) -> tuple[CurrentEvent, ...]:
 
 
 def why_not_reversible(
-    item: PlanItem, standing: Collection[CurrentEvent], names: EventFields, *, elsewhere: Collection[str] = ()
+    item: PlanItem,
+    standing: Collection[CurrentEvent],
+    names: EventFields,
+    *,
+    elsewhere: Collection[str] = (),
+    negated: bool = False,
 ) -> str | None:
     """Return the reason not to take the item's copy back, by the events of its key now; None: there is none.
 
-    elsewhere: item ids of copies that other actions take back, whether the log shows it or not.
+    elsewhere: item ids of copies that other actions take back, whether the log shows it or not. negated: a reversal has
+    the other sign before the copy's amount.
     """
+    if negated and -item.amount_minor > LONG_MAX:
+        return f"its amount with the other sign, {-item.amount_minor}, is more than 64 bits hold: nobody could read it"
     copy = next((event for event in standing if event.item_id == item.reverses), None)
     if copy is None:
         return "not provable: the copy is not on the retained log any more"

@@ -220,7 +220,7 @@ def fate_of_action(item: PlanItem, proof: Proof) -> ItemOutcome | None:
         return refused(item, hidden)
     elsewhere = proof.taken_back.get(item.action_id, frozenset())
     if item.kind is RepairKind.REVERSE and (
-        reason := why_not_reversible(item, standing, proof.names, elsewhere=elsewhere)
+        reason := why_not_reversible(item, standing, proof.names, elsewhere=elsewhere, negated=proof.negated)
     ):
         return refused(item, reason)
     if [row.source for row in proof.rows.get(item.match_key, ())] != [item.row]:

@@ -318,6 +318,22 @@ def test_what_is_hidden_or_held_is_not_provable_now() -> None:
     assert told(fate_of_action(ITEM, publish_proof(events=hidden))) == ("refused", reason, False)
 
 
+def test_the_least_amount_has_no_other_sign_that_anybody_could_read() -> None:
+    least = replace(TAKES_BACK, amount_minor=-(2**63))
+    said = replace(STANDS, value=event_value(least, contract_of().event))
+    rows = {"ev-1": (replace(ROW, amount_minor=-(2**63)),)}
+    two = (said, replace(said, kafka_offset=12))
+    outcome = fate_of_action(least, publish_proof(*two, rows=rows, negated=True))
+    assert outcome is not None
+    assert "more than 64 bits hold" in outcome.reason
+    assert fate_of_action(least, publish_proof(*two, rows=rows, negated=False)) is None
+    next_to = replace(least, amount_minor=1 - 2**63)
+    said = replace(STANDS, value=event_value(next_to, contract_of().event))
+    rows = {"ev-1": (replace(ROW, amount_minor=1 - 2**63),)}
+    two = (said, replace(said, kafka_offset=12))
+    assert fate_of_action(next_to, publish_proof(*two, rows=rows, negated=True)) is None
+
+
 def test_what_waits_for_a_person_waits_on_with_its_reason_and_all_else_that_was_kept() -> None:
     for item in (ITEM, POSTED):
         waiting = {ITEM.action_id: action(ActionState.WAITING, reason="look", at=3)}
