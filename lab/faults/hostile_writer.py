@@ -43,18 +43,18 @@ take, which are not on their guard.
 _ODD_VALUES = 4
 
 
-def strange_records(desk: Workload, *legs: Leg, bomb: bool = True) -> tuple[Finding, ...]:
+def strange_records(desk: Workload, *legs: Leg) -> tuple[Finding, ...]:
     """Whole payments whose events have odd keys, records that are no event, a bomb, and repairs that are not ours."""
-    writer = desk.idempotent(STRANGER)
-    found = (
-        *_write_odd_keys(desk, writer, legs),
-        *_write_odd_bytes(desk, writer, desk.payment().event(legs[0])),
-        *_forge_repairs(desk, writer, legs),
-    )
-    if not bomb:
-        return found
+    events = strange_events(desk, *legs)
+    odd_bytes = _write_odd_bytes(desk, desk.idempotent(STRANGER), desk.payment().event(legs[0]))
     _drop_bomb(desk, desk.names.topic(legs[0]))
-    return *found, records_finding(desk.contract, UNREADABLE, 1)
+    return *events, *odd_bytes, records_finding(desk.contract, UNREADABLE, 1)
+
+
+def strange_events(desk: Workload, *legs: Leg) -> tuple[Finding, ...]:
+    """Those of them that any reader can read: whole payments with odd keys, and repairs that are not ours."""
+    writer = desk.idempotent(STRANGER)
+    return (*_write_odd_keys(desk, writer, legs), *_forge_repairs(desk, writer, legs))
 
 
 def _write_odd_keys(desk: Workload, writer: Writer, legs: tuple[Leg, ...]) -> tuple[Finding, ...]:

@@ -3,8 +3,9 @@ person, each other one is done once, and so is that one when two people have loo
 
 In a namespace and under a contract of its own, which allows repairs. An executor dies once it has committed. The
 stranger has written before its records, and writes behind them. A run judges what there is, retention takes it, and the
-executor is started again, twice. He knows the ids of all actions, and may read what he writes among. He drops no bomb
-here: to a topic with a batch that nobody reads nothing is published.
+executor is started again, twice. He knows the ids of all actions, and may read what he writes among. All that he
+writes to the payouts' topic can be read: beside a batch that nobody reads nothing is published, and once retention has
+taken a record that no run could read, nothing is either that was missing by then.
 """
 
 import json
@@ -19,7 +20,7 @@ from confluent_kafka import Message
 from kafka import KafkaConsumer, TopicPartition
 
 from lab.faults.event_faults import Planted, broken
-from lab.faults.hostile_writer import STRANGER, strange_records
+from lab.faults.hostile_writer import STRANGER, strange_events
 from lab.faults.ledger_fault_books import Findings, open_desk
 from lab.faults.log_fault_books import LogBook, LogFault
 from lab.rounds.begun_book import AFTER_COMMIT, EVENTS, REPAIRS, STARTED_AGAIN, die_at, standing
@@ -91,7 +92,7 @@ class _Siege:
         self.plan_hash = plan["plan_hash"]
         self.match_keys = {item["action_id"]: item["match_key"] for item in plan["items"]}
         with open_desk(self.book, STRANGER) as desk:
-            strange = strange_records(desk, Leg.PAYOUT, bomb=False)
+            strange = strange_events(desk, Leg.PAYOUT)
         self._write_before(plan)
         die_at(self.book, self.plan_hash, self.book.dice.choice(AFTER_COMMIT))
         kafka_offset = self._write_behind()
