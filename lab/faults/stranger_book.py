@@ -11,7 +11,6 @@ taken a record that no run could read, nothing is either that was missing by the
 import json
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,14 +59,6 @@ _FIELDS = {"compensation": REPAIRS, "event": {"origin_header": "service", "known
 STRANGER_FAULTS = (LogFault(plant=stranger_at_repairs, fields=_FIELDS, always=True),)
 
 
-class _ReaderAmidOddBytes(EventReader):
-    """Passes over what is no event."""
-
-    def count(self, record: Any) -> None:
-        with suppress(ValueError, TypeError, KeyError, RecursionError):
-            super().count(record)
-
-
 @dataclass
 class _Siege:
     """match_keys: of the first plan's actions, by id. The first of these is the one that he writes about."""
@@ -83,7 +74,7 @@ class _Siege:
         self.places = [(topic, number) for number in range(names.partitions[topic])]
         self.progress_topic = f"tallystick.compensation.{self.book.name}"
         self.log_ends = LogEnds(new_admin(servers))
-        self.reader = _ReaderAmidOddBytes(servers, self.places)
+        self.reader = EventReader(servers, self.places)
         self.producer = new_producer(servers, DeliveryMode.EXACTLY_ONCE, client_id=STRANGER)
 
     def begin(self) -> Findings:

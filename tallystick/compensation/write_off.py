@@ -93,8 +93,8 @@ def refuse_while_repaired(break_id: UUID, repairs: Sequence[RepairBegun], *, see
         if repair.over_at_utc is not None and repair.over_at_utc > seen_up_to_utc:
             raise WriteOffRefused(
                 f"break {break_id}: {repair.plan} may have repaired it by {format_time(repair.over_at_utc)}, when its "
-                "own break was over, and no cut has been made since that read all of that side; expected a run that "
-                "has looked; let the next window be judged, then look again: tallystick explain"
+                "own break was over, and no cut made since has read all of what that changes; expected a run that has "
+                "looked; let a window be judged that nothing holds up, then look again: tallystick explain"
             )
         if repair.over_at_utc is not None:
             continue
@@ -122,8 +122,8 @@ def refuse_while_repaired(break_id: UUID, repairs: Sequence[RepairBegun], *, see
         if repair.done_at_utc > seen_up_to_utc:
             raise WriteOffRefused(
                 f"break {break_id}: {repair.plan} repaired it at {format_time(repair.done_at_utc)}, and no cut "
-                "has been made since that read all of that side; expected a run that has looked; let the next window "
-                "be judged, then look again: tallystick explain"
+                "made since has read all of what that changes; expected a run that has looked; let a window be judged "
+                "that nothing holds up, then look again: tallystick explain"
             )
 
 

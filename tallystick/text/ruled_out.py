@@ -66,7 +66,7 @@ RULED_OUT: Mapping[BreakClass, tuple[str, ...]] = {
         "A producer id and a session header on every record, and copies that are still on the log, would decide it.",
     ),
     BreakClass.DUPLICATE_IN_LEDGER: (
-        "It does not follow a doubled event: none is left that it could follow, or that one followed the row.",
+        "It does not follow a doubled event: the topic has no other that it could follow, or it came after the row.",
         "It is not a rewritten row: the rows stand beside one another under ids of their own.",
     ),
     BreakClass.DUPLICATE_IN_LEDGER_COMPENSATED: (

@@ -27,7 +27,7 @@ def test_a_second_row_that_the_topic_followed_is_not_said_to_have_fewer_events()
     assert "the other side followed it" not in alone
     for story in (followed, alone):
         assert "The ledger holds more rows for the event than it should." in story
-        assert "none is left that it could follow, or that one followed the row." in story
+        assert "the topic has no other that it could follow, or it came after the row." in story
 
 
 def test_copies_of_one_producer_id_are_not_said_to_have_two() -> None:

@@ -486,7 +486,7 @@ def test_what_a_dag_has_is_written_off_once_its_run_was_seen_ended_and_a_cut_has
     handed.airflow.runs[run_id]["state"] = state
     handed.world.clock.now += timedelta(seconds=1)
     handed.look(plan)
-    with pytest.raises(WriteOffRefused, match="no cut has been made since"):
+    with pytest.raises(WriteOffRefused, match="no cut made since has read"):
         handed.write_off(plan)
     handed.play.product.window()
     assert handed.write_off(plan) is ItemState.WRITTEN_OFF

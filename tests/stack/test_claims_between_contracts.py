@@ -185,7 +185,7 @@ def test_what_another_contract_may_have_done_hinders_no_write_off_once_its_own_b
     other.books.commit(other.store, other.books.result(2, items=(cleared,)))
     with pytest.raises(ReopenRefused, match="is not outstanding any more"):
         reopen_action(other.store, "audit", begun.action_id, by="Ada", reason="it was not done")
-    refused(r"plan \S+ of contract audit may have repaired it by .* own break was over, and no cut has been made since")
+    refused(r"plan \S+ of contract audit may have repaired it by .* own break was over, and no cut made since has read")
     cut_now()
     assert write_off_break(own.store, "payouts", str(ours.break_id), off).items[0].match_key == "a"
 

@@ -238,7 +238,7 @@ def test_what_a_dag_was_handed_is_written_off_once_its_run_was_seen_ended_and_a_
     look(by_break[other.break_id])
     with pytest.raises(WriteOffRefused, match=f"nobody has seen its run {by_break[given.break_id]} ended"):
         give_up(store, given)
-    with pytest.raises(WriteOffRefused, match="no cut has been made since"):
+    with pytest.raises(WriteOffRefused, match="no cut made since has read"):
         give_up(store, other)
     with owned_store.begin() as connection:
         connection.execute(text("update tallystick.cut set marked_at_utc = clock_timestamp() where n = 1"))
@@ -246,14 +246,14 @@ def test_what_a_dag_was_handed_is_written_off_once_its_run_was_seen_ended_and_a_
     beyond = "details || jsonb_build_object('mark', ends_at + 1)"
     for side in ("ledger", "topic:%"):  # nobody knows which one a DAG changes
         mark_at(owned_store, side, beyond)
-        with pytest.raises(WriteOffRefused, match="no cut has been made since that read all of that side"):
+        with pytest.raises(WriteOffRefused, match="no cut made since has read that read all of that side"):
             give_up(store, other)
         mark_at(owned_store, side, whole)
     for by_time in ("true", "false"):
         with owned_store.begin() as connection:
             connection.execute(text(f"update tallystick.cut set by_time = {by_time} where n = 1"))
         if by_time == "true":
-            with pytest.raises(WriteOffRefused, match="no cut has been made since that read all of that side"):
+            with pytest.raises(WriteOffRefused, match="no cut made since has read that read all of that side"):
                 give_up(store, other)
     assert give_up(store, other).cut_n == 1
     with pytest.raises(WriteOffRefused, match="nobody has seen"):

@@ -118,7 +118,9 @@ def done_to_the_topic(contract: Contract, found: Break, cut: Cut) -> tuple[str, 
 
 
 def _read_whole_up_to(engine: Engine, cut: Cut, sides: Collection[TopicPartition | None]) -> datetime:
-    """Return by when all of what had come to these sides has been read up to this cut."""
+    """Return by when all of what had come to these sides has been read up to this cut, or given up by a cut that
+    people closed.
+    """
     whole = last_cuts_read_whole(engine, cut.contract, [(side, cut.n + 1) for side in sides])
     if (n := min(whole.values())) == cut.n:
         return cut.marked_at_utc

@@ -93,7 +93,10 @@ def undecided_rows_as_of(
         .distinct()
     )
     with engine.connect() as connection:
-        newest = _newest_of(contract_name, n, connection.scalars(ever).all())
+        item_ids = connection.scalars(ever).all()
+        if not item_ids:
+            return ()
+        newest = _newest_of(contract_name, n, item_ids)
         undecided = items_with_class(newest).where(newest.c.state == ItemState.UNDECIDABLE)
         return tuple(item_of_row(row) for row in connection.execute(undecided.order_by(newest.c.item_id.collate("C"))))
 

@@ -95,7 +95,7 @@ def test_what_is_not_outstanding_is_refused_with_the_reason(life: tuple[LifeStep
     ("done_at_utc", "why"),
     [
         (None, "is repairing it; expected no repair under way; .* execute CONTRACT_FILE 5a1d --by NAME"),
-        (NOON + HOUR, "repaired it at .*, and no cut has been made since"),
+        (NOON + HOUR, "repaired it at .*, and no cut made since has read"),
         (NOON, None),
     ],
 )
@@ -131,7 +131,7 @@ def test_what_a_repair_may_have_paid_is_not_given_up_before_a_person_has_looked(
     ("over_at_utc", "why"),
     [
         (None, "compensation reopen CONTRACT_FILE"),
-        (NOON + HOUR, "may have repaired it by 2026-03-01 13:00:00 UTC, when its own break was over, and no cut has"),
+        (NOON + HOUR, "may have repaired it by 2026-03-01 13:00:00 UTC, when its own break was over, and no cut made"),
         (NOON, None),
     ],
 )
@@ -158,7 +158,7 @@ def test_what_another_contract_may_have_paid_counts_as_paid_once_its_own_break_i
     ("seen_ended", "why"),
     [
         (None, "has handed it to a DAG, and nobody has seen its run .* ended; .* execute CONTRACT_FILE 5a1d --by NAME"),
-        (NOON + HOUR, "no cut has been made since"),
+        (NOON + HOUR, "no cut made since has read"),
         (NOON, None),
     ],
 )
