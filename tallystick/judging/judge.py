@@ -387,7 +387,8 @@ def _legs_item(
     if case.carried is None and state is ItemState.CLEARED:
         return
     if case.carried is not None and (
-        case.carried.state is state or (case.carried.state is not ItemState.OPEN and absent)
+        (case.carried.state is state and (state is not ItemState.OPEN or case.carried.reason.code is reason.code))
+        or (case.carried.state is not ItemState.OPEN and absent)
     ):
         return
     amount, currency, _ = next(iter(case.seen.values()))

@@ -19,6 +19,7 @@ from tallystick.model.finding_names import SURPLUS_CLASSES
 from tallystick.model.item_reason import ReasonCode
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 
+_AWAITED = frozenset({MatchStatus.WAITING, MatchStatus.UNSETTLED})
 _UNDECIDED = frozenset(
     {
         MatchStatus.UNDECIDABLE,
@@ -157,29 +158,32 @@ def with_rows_of_before(
 ) -> tuple[LegsCase, ...]:
     """Return the same cases, and say of which a row may be older than the books, by what this run or an earlier one
     saw, or an input that nobody can see. An event of such a row repeats one that nobody has read, or comes late: where
-    the other legs are, nobody knows.
+    the other legs are, nobody knows. And of which a row or event still waits for its
+    partner, which will tell.
 
     may_be_older: of a row's position, where a slice of the books has it.
     """
     outcomes = tuple(outcomes)
+    residues = [residue for outcome in outcomes for residue in outcome.residues]
     older = {
-        copy.item_id
+        (copy.transaction_key, copy.leg)
         for outcome in outcomes
         if any(_is_of_before(seen, outcome.case, may_be_older) for seen in outcome.case.lookup_hits)
         for copy in outcome.case.side(ItemSide.TOPIC)
     }
-    unseen = {
+    older |= {
         (residue.copy.transaction_key, residue.copy.leg)
-        for outcome in outcomes
-        for residue in outcome.residues
+        for residue in residues
         if residue.reason.code is ReasonCode.INPUT_OUT_OF_SIGHT
     }
+    awaiting = {residue.copy.transaction_key for residue in residues if residue.fate in _AWAITED}
     return tuple(
-        replace(case, is_of_before=True)
-        if (case.carried is not None and case.carried.reason.code is ReasonCode.LEGS_OF_BEFORE_AWAITED)
-        or not older.isdisjoint(item_id for _, _, item_id in case.seen.values())
-        or not unseen.isdisjoint((case.transaction_key, leg) for leg in case.seen)
-        else case
+        replace(
+            case,
+            is_of_before=(case.carried is not None and case.carried.reason.code is ReasonCode.LEGS_OF_BEFORE_AWAITED)
+            or not older.isdisjoint((case.transaction_key, leg) for leg in case.seen),
+            partner_awaited=case.transaction_key in awaiting,
+        )
         for case in cases
     )
 
@@ -214,15 +218,16 @@ def _legs_by_transaction(rows: Iterable[tuple[str, str]]) -> dict[str, frozenset
 
 
 def _is_of_before(seen: LookupHit, case: MatchGroup, may_be_older: Callable[[int], bool]) -> bool:
-    """Return whether a row may be older than the books. One that this run has read beside its event is taken for new: a
-    transaction that was open when the books began wrote both behind it.
+    """Return whether a row may be older than the books. One that this run has read beside an event that it has read as
+    well is taken for new: a transaction that was open when the books began wrote both behind it.
     """
     if seen.side is not ItemSide.LEDGER or seen.place in BEYOND_THE_CUT:
         return False
     if seen.place is RecordLocation.BEFORE_BASELINE:
         return True
     is_read_now = any(copy.item_id == seen.item_id and copy.carried is None for copy in case.copies)
-    return not is_read_now and may_be_older(seen.detail.get("transaction_id", -1))
+    came_before = any(copy.carried is not None for copy in case.side(ItemSide.TOPIC))
+    return (came_before or not is_read_now) and may_be_older(seen.detail.get("transaction_id", -1))
 
 
 def _repeated_events(outcome: MatchResult) -> Iterator[str]:

@@ -13,6 +13,7 @@ from datetime import datetime
 
 from sqlalchemy import Engine
 
+from tallystick.anomalies.breaks.torn_transaction import absent_legs
 from tallystick.anomalies.doubts.torn_cut import partitions_changed
 from tallystick.contract.contract import Contract
 from tallystick.judging.record_origins import origins_needed, read_record_origins
@@ -369,7 +370,9 @@ def pair(dated: DatedItems) -> PairedItems:
 
 def _undecided_rows(scanned: ScannedCut, legs: Iterable[LegsCase], deadlines: Deadlines) -> tuple[OpenItem, ...]:
     """Rows of these transactions that no cut carries any more, left undecidable: they count where a leg may be gone."""
-    keys = {case.transaction_key for case in legs} if deadlines.out_of_sight.legs_of_before_lost else frozenset[str]()
+    if not deadlines.out_of_sight.legs_of_before_lost:
+        return ()
+    keys = {case.transaction_key for case in legs if absent_legs(case, scanned.contract.legs)}
     return undecided_rows_as_of(scanned.engine, scanned.cut.contract, scanned.cut.n, keys)
 
 

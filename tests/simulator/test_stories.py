@@ -165,6 +165,57 @@ def test_nor_where_an_earlier_run_has_left_that_row_undecidable_and_no_run_reads
     assert outstanding(torn_since).count("torn_transaction") == 1
 
 
+@pytest.mark.parametrize(
+    ("config", "steps"),
+    [
+        pytest.param(
+            Config(direction="ledger_to_topic", slice_by="jdbc", legs=2, carrier_mode="at_least"),
+            (("trade", 1, 3), "window", "window", ("redeliver", 5, 7), "window", ("retain_all", 5, 7)),
+            id="its row is held back",
+        ),
+        pytest.param(
+            Config(direction="ledger_to_topic", slice_by="jdbc", legs=2, key_is_unique=True, carrier_mode="at_most"),
+            (("trade", 2, 3), ("retain_all", 0, 1), "window", ("redeliver", 3, 10), "window"),
+            id="the row of the other leg has just been read",
+        ),
+        pytest.param(
+            Config(legs=2, key_is_unique=True, posts="column"),
+            (
+                *(("pay", 1, 7), ("trade", 4, 7), ("carry", 1, 9), ("retain_all", 1, 9), "window"),
+                *(("first_again", 4, 5), "window", "window"),
+            ),
+            id="its row comes behind it",
+        ),
+        pytest.param(
+            Config(direction="topic_to_topic", slice_by="topic", legs=2, carrier_mode="at_most"),
+            (
+                *(("trade", 5, 1), ("trade", 4, 0), ("trade", 0, 9), "window", "window", ("redeliver", 2, 1)),
+                ("compact", 1, 1),
+            ),
+            id="its input was found only by the run that had to judge it",
+        ),
+    ],
+)
+def test_nor_before_what_is_known_of_its_rows_tells_whether_it_is_of_before(
+    config: Config, steps: tuple[object, ...]
+) -> None:
+    assert "torn_transaction" not in outstanding(play(config, *steps, "window", "window"))
+    torn_since = play(config, *steps, "window", ("pay_one_leg", 0, 0), "commit_first", ("trade", 1, 5), *["window"] * 3)
+    assert outstanding(torn_since).count("torn_transaction") == 1
+
+
+def test_one_whose_row_a_transaction_wrote_that_was_open_when_the_books_began_is_left_undecided_in_words() -> None:
+    played = play(
+        Config(direction="ledger_to_topic", legs=2, key_is_unique=True),
+        *(("pay_one_leg", 1, 10), "window", ("trade", 3, 4), "window", ("retain", 4, 5), ("half_trade", 1, 2)),
+        *("window", "window"),
+    )
+    assert outstanding(played) == []
+    runs = [run for _, run in sorted(played.world.store.of("books").verdicts.items())]
+    said = [run for run in runs if _leaves_a_transaction_undecided(run.result.items)]
+    assert [Doubt.PARTNER_NOT_SETTLED in run.doubts for run in said] == [True]
+
+
 def test_nor_where_the_input_of_a_leg_that_is_sent_again_is_out_of_sight() -> None:
     played = play(
         Config(direction="topic_to_topic", slice_by="topic", legs=2, carrier_mode="at_most"),

@@ -5,7 +5,7 @@ transaction is committed or open in an absent leg's topic anywhere on the retain
 that lies beyond the cut, behind the LSO or before the baseline, nor for one on a stray topic (misrouted_in_topic);
 nor for one that the protocol tore (torn_by_protocol); nor for a transaction from before the books, of which a leg is
 sent again when the log has forgotten the others: a row of it that may be older than the books tells, or a row of an
-absent leg that is undecidable itself.
+absent leg that is undecidable itself. While a row or event of it waits, what will tell may be still to come.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -133,6 +133,8 @@ def judge_legs(case: LegsCase, deadlines: Deadlines) -> MatchStatus:
     undecided = any(leg not in case.seen and not _committed_earlier(case, leg) for leg in case.undecided)
     if unseen.legs_of_before_lost and (case.is_of_before or undecided):
         return MatchStatus.PARTNER_EXPIRED
+    if unseen.legs_of_before_lost and case.partner_awaited:
+        return MatchStatus.UNSETTLED
     return MatchStatus.FOLLOWER_ABSENT if _settled(due, deadlines) else MatchStatus.UNSETTLED
 
 

@@ -270,13 +270,17 @@ class Oracle:
                 continue
             last = max((one.visible_at for one in events if one.visible_at), default=began)
             rows = [row for row in self.world.truth.rows.values() if row.money.transaction_key == key]
-            undecided = (
-                {Doubt.PARTNER_NOT_SETTLED} if any(row.visible_at <= began or row.odd_id for row in rows) else set()
-            )
+            of_before = any(row.visible_at <= began or row.odd_id or self._was_begun_before(name, row) for row in rows)
+            undecided = {Doubt.PARTNER_NOT_SETTLED} if of_before else set()
             if self._left_undecided(name, key, legs, last):
                 continue
             if not any(one in said | undecided and when >= last for when, one in self.doubted.get(name, ())):
                 yield f"{name}: {key}: torn, and nobody said so: only {sorted(legs)} stands"
+
+    def _was_begun_before(self, name: str, row: RowFact) -> bool:
+        """Had the database transaction that wrote it begun before the books? Nobody knows when that ended, then."""
+        began = self.world.store.of(name).cuts[0].cut.ledger_slice.snapshot
+        return self.world.config.slice_by == "xmin" and row.xid < began.high_mark
 
     def _left_undecided(self, name: str, transaction_key: str, came: Collection[str], last: datetime) -> bool:
         """Did a run say of this transaction, once all that came of it stood, that nobody can decide it: where a row of

@@ -307,6 +307,15 @@ def test_a_transaction_whose_leg_may_come_waits_and_says_for_which() -> None:
     assert item.reason == reason_of(ReasonCode.LEGS_AWAITED, about="fee")
 
 
+@pytest.mark.parametrize("is_of_before", [False, True])
+def test_one_that_waits_says_so_anew_only_once_it_is_known_to_be_older_than_the_books(is_of_before: bool) -> None:
+    case, waiting = LegsCase(transaction_key="pay-1", seen={"payout": PAYOUT}), deadlines_of(now_utc=NOON)
+    (carried,) = with_legs(case, deadlines=waiting).items
+    later = replace(case, carried=carried, is_of_before=is_of_before)
+    said = [one.reason for one in with_legs(later, deadlines=waiting).items]
+    assert said == ([reason_of(ReasonCode.LEGS_OF_BEFORE_AWAITED, about="fee")] if is_of_before else [])
+
+
 @pytest.mark.parametrize("state", [ItemState.OPEN, ItemState.BROKEN])
 def test_a_transaction_keeps_when_it_was_first_seen_and_its_break_when_its_legs_come(state: ItemState) -> None:
     (open_item,) = with_legs(LegsCase(transaction_key="pay-1", seen={"payout": PAYOUT})).items

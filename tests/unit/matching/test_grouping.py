@@ -268,7 +268,7 @@ def of_before(*cases: LegsCase, outcomes: Sequence[MatchResult] = ()) -> tuple[L
 def test_a_transaction_is_of_before_where_a_row_of_it_may_be_older_than_the_books(
     side: ItemSide, place: RecordLocation, position: int, is_of_before: bool
 ) -> None:
-    legs, other = legs_of(event(11)), legs_of(event(12))
+    legs, other = legs_of(event(11)), legs_of(event(12, "ev-2"))
     hit = seen(side, place, 1, transaction_id=position)
     outcome = MatchResult(case=case_of(event(11), lookup_hits=[hit]), matched=(), residues=())
     assert of_before(legs, other, outcomes=[outcome]) == (replace(legs, is_of_before=is_of_before), other)
@@ -284,14 +284,44 @@ def test_it_stays_so_in_the_cuts_that_wait_for_its_other_legs() -> None:
     assert of_before(plain) == (plain,)
 
 
-@pytest.mark.parametrize(("earlier", "is_of_before"), [(False, False), (True, True)])
-def test_a_row_that_is_read_beside_its_event_is_new_whatever_its_position(earlier: bool, is_of_before: bool) -> None:
+def test_it_is_so_by_what_a_later_cut_finds_of_the_row_of_a_leg_that_it_carries() -> None:
+    """Found by the simulated world: the look-up found the input only when the leg was due."""
+    carried = replace(event(11), carried=item_of(event(11)))
+    (waits,) = group_by_transaction([], [legs_item(event(11).transaction_key, event(11).leg)])
+    for place, is_of_before in ((RecordLocation.BEFORE_BASELINE, True), (RecordLocation.EARLIER_SLICE, False)):
+        hit = seen(ItemSide.LEDGER, place, 1, transaction_id=100)
+        outcome = MatchResult(case=case_of(carried, lookup_hits=[hit]), matched=(), residues=())
+        assert [one.is_of_before for one in of_before(waits, outcomes=[outcome])] == [is_of_before]
+
+
+@pytest.mark.parametrize("copy", [event(11), row(1)])
+@pytest.mark.parametrize(
+    ("fate", "awaited"),
+    [
+        (MatchStatus.WAITING, True),
+        (MatchStatus.UNSETTLED, True),
+        (MatchStatus.UNDECIDABLE, False),
+        (MatchStatus.FOLLOWER_ABSENT, False),
+    ],
+)
+def test_a_transaction_has_what_still_waits_for_its_partner(copy: Entry, fate: MatchStatus, awaited: bool) -> None:
+    legs, other = legs_of(event(11)), legs_of(event(12, "ev-2"))
+    residue = UnmatchedItem(copy=copy, fate=fate, reason=reason_of(ReasonCode.WITHIN_GRACE))
+    outcome = MatchResult(case=case_of(copy), matched=(), residues=(residue,))
+    assert of_before(legs, other, outcomes=[outcome]) == (replace(legs, partner_awaited=awaited), other)
+
+
+@pytest.mark.parametrize(
+    ("row_earlier", "event_earlier", "is_of_before"), [(False, False, False), (True, False, True), (False, True, True)]
+)
+def test_a_row_that_is_read_beside_its_event_is_new_whatever_its_position(
+    row_earlier: bool, event_earlier: bool, is_of_before: bool
+) -> None:
     """Found by the simulated world: a transaction was open when the books began, and was torn."""
-    posted = row(1, carried=item_of(row(1))) if earlier else row(1)
+    posted = row(1, carried=item_of(row(1))) if row_earlier else row(1)
+    came = replace(event(11), carried=item_of(event(11))) if event_earlier else event(11)
     hit = seen(ItemSide.LEDGER, RecordLocation.SLICE, 1, transaction_id=99)
-    outcome = MatchResult(
-        case=case_of(event(11), posted, lookup_hits=[hit]), matched=((event(11), posted),), residues=()
-    )
+    outcome = MatchResult(case=case_of(came, posted, lookup_hits=[hit]), matched=((came, posted),), residues=())
     (found,) = of_before(legs_of(event(11)), outcomes=[outcome])
     assert found.is_of_before is is_of_before
 
