@@ -180,7 +180,7 @@ def test_what_another_contract_gave_to_a_dag_is_given_up_once_that_ones_break_is
     held = replace(ledger, mark=ledger.position_end + 1)
     for unread in (replace(read, by_time=True), replace(read, ledger_slice=held)):
         store.of(own.name).cuts[newest].cut = unread
-        with pytest.raises(WriteOffRefused, match="no cut made since has read that read all of that side"):
+        with pytest.raises(WriteOffRefused, match="no cut made since has read all of what that changes"):
             give_up()
     store.of(own.name).cuts[newest].cut = read
     give_up()

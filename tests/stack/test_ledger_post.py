@@ -85,7 +85,7 @@ def test_what_was_posted_is_not_given_up_before_a_run_has_read_the_ledger_as_far
         (found,) = outstanding_breaks(books.store, books.contract.name)
         return write_off_break(books.store, books.contract.name, str(found.item_break.break_id), off)
 
-    unread = "repaired it at .*, and no cut made since has read that read all of that side"
+    unread = "repaired it at .*, and no cut made since has read all of what that changes"
     with books.connect() as holder:
         holder.autocommit = False
         holder.execute("SELECT pg_current_xact_id()")

@@ -4,6 +4,7 @@ One file, since what is stored is read back over one database, a table after the
 """
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
@@ -19,6 +20,7 @@ from sqlalchemy.exc import DatabaseError, IntegrityError, StatementError
 
 from tallystick.alerting.alert import Alert, AlertAction, Outstanding
 from tallystick.contract.alerts import Severity
+from tallystick.contract.contract import Contract
 from tallystick.model.cut import Sample, TopicSlice
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import DoubtFound
@@ -49,7 +51,12 @@ from tallystick.store.runs.cut_store import (
     read_cursor_positions,
     read_cut,
 )
-from tallystick.store.runs.loss_store import _OFFSETS_LOST, last_cuts_with_offsets_unread, last_torn_cut
+from tallystick.store.runs.loss_store import (
+    _OFFSETS_LOST,
+    last_cuts_before_rows,
+    last_cuts_with_offsets_unread,
+    last_torn_cut,
+)
 from tallystick.store.runs.open_item_store import (
     judged_items_as_of,
     open_items_as_of,
@@ -582,6 +589,22 @@ def test_the_first_cut_behind_another_that_read_all_of_a_side_is_told(store: Eng
     assert [one.get(part) for one in found] == [1, 4, 4, 4, 5, None]
     assert [one.get(None) for one in found] == [1, 3, 3, 4, 5, None]
     assert all(unknown not in one for one in found)
+
+
+@pytest.mark.parametrize(("slice_by", "before"), [("xmin", [-1, 0, 0, 0, 2]), ("written_xid", [-1, 0, 0, 2, 3])])
+def test_the_newest_cut_before_a_slice_of_rows_was_begun_is_told(
+    store: Engine, books: Any, new_contract: Callable[..., Contract], slice_by: str, before: list[int]
+) -> None:
+    """Cut n reads from 100n - 100, by xmin maybe rows of the cut before, which were touched; cut 1 saw all of them."""
+    for n in range(5):
+        cut = books.cut(n)
+        snapshot = replace(cut.ledger_slice.snapshot, high_mark=2**40 if n == 1 else 100 * n)
+        books.save(store, replace(cut, ledger_slice=replace(cut.ledger_slice, snapshot=snapshot)))
+        commit_run(store, books.result(n), attempt=claim_attempt(store, "payouts", n), alerts=())
+    ledger = {"connection": "ledger_billing", "table": "billing.payout", "slice_by": slice_by}
+    contract = new_contract(ledger=ledger)
+    found = last_cuts_before_rows(store, contract, range(5))
+    assert [found[n] for n in range(5)] == before
 
 
 def test_a_rewritten_row_is_missed_by_one_cut_only(store: Engine, books: Any) -> None:

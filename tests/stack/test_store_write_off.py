@@ -246,14 +246,14 @@ def test_what_a_dag_was_handed_is_written_off_once_its_run_was_seen_ended_and_a_
     beyond = "details || jsonb_build_object('mark', ends_at + 1)"
     for side in ("ledger", "topic:%"):  # nobody knows which one a DAG changes
         mark_at(owned_store, side, beyond)
-        with pytest.raises(WriteOffRefused, match="no cut made since has read that read all of that side"):
+        with pytest.raises(WriteOffRefused, match="no cut made since has read all of what that changes"):
             give_up(store, other)
         mark_at(owned_store, side, whole)
     for by_time in ("true", "false"):
         with owned_store.begin() as connection:
             connection.execute(text(f"update tallystick.cut set by_time = {by_time} where n = 1"))
         if by_time == "true":
-            with pytest.raises(WriteOffRefused, match="no cut made since has read that read all of that side"):
+            with pytest.raises(WriteOffRefused, match="no cut made since has read all of what that changes"):
                 give_up(store, other)
     assert give_up(store, other).cut_n == 1
     with pytest.raises(WriteOffRefused, match="nobody has seen"):
