@@ -133,6 +133,8 @@ def without_repeats(cases: Iterable[LegsCase], outcomes: Iterable[MatchResult]) 
 def with_legs_read_before(cases: Iterable[LegsCase], surplus_items: Iterable[OpenItem]) -> tuple[LegsCase, ...]:
     """Return the same cases with the legs that earlier cuts have read as one too many, or as the event of a row that
     is: such a leg came, and was no reason then to judge its transaction.
+
+    surplus_items: such copies, whatever became of them. What names no event of its own tells of no leg.
     """
     read: dict[str, list[tuple[OpenItem, str]]] = {}
     for item in surplus_items:
@@ -168,7 +170,7 @@ def with_rows_of_before(
     older = {
         (copy.transaction_key, copy.leg)
         for outcome in outcomes
-        if any(_is_of_before(seen, outcome.case, may_be_older) for seen in outcome.case.lookup_hits)
+        if any(_is_of_before(seen, may_be_older) for seen in outcome.case.lookup_hits)
         for copy in outcome.case.side(ItemSide.TOPIC)
     }
     older |= {
@@ -217,17 +219,15 @@ def _legs_by_transaction(rows: Iterable[tuple[str, str]]) -> dict[str, frozenset
     return {transaction_key: frozenset(legs) for transaction_key, legs in found.items()}
 
 
-def _is_of_before(seen: LookupHit, case: MatchGroup, may_be_older: Callable[[int], bool]) -> bool:
-    """Return whether a row may be older than the books. One that this run has read beside an event that it has read as
-    well is taken for new: a transaction that was open when the books began wrote both behind it.
+def _is_of_before(seen: LookupHit, may_be_older: Callable[[int], bool]) -> bool:
+    """Return whether a row may be older than the books, by its position: a database transaction that was open when they
+    began has such a one too, and nobody knows when it ended.
     """
     if seen.side is not ItemSide.LEDGER or seen.place in BEYOND_THE_CUT:
         return False
     if seen.place is RecordLocation.BEFORE_BASELINE:
         return True
-    is_read_now = any(copy.item_id == seen.item_id and copy.carried is None for copy in case.copies)
-    came_before = any(copy.carried is not None for copy in case.side(ItemSide.TOPIC))
-    return (came_before or not is_read_now) and may_be_older(seen.detail.get("transaction_id", -1))
+    return may_be_older(seen.detail.get("transaction_id", -1))
 
 
 def _repeated_events(outcome: MatchResult) -> Iterator[str]:

@@ -78,7 +78,7 @@ from tallystick.pipeline.run_history import RunHistory
 from tallystick.pipeline.sources import Sources
 from tallystick.store.plans.plan_store import known_repairs
 from tallystick.store.runs.loss_store import transactions_judged_before
-from tallystick.store.runs.open_item_store import judged_items_as_of, undecided_items_as_of, undecided_rows_as_of
+from tallystick.store.runs.open_item_store import judged_items_as_of, left_rows_as_of, undecided_items_as_of
 from tallystick.store.runs.sample_store import read_samples
 
 
@@ -358,22 +358,21 @@ def pair(dated: DatedItems) -> PairedItems:
         outcomes,
         may_be_older=scanned.past.may_be_older_than_the_books,
     )
-    legs = tuple(
-        replace(case, lookup_hits=look_ups.by_transaction.get(case.transaction_key, {}))
-        for case in with_legs_read_before(legs, located.grouped.surplus_items.values())
-    )
-    legs = with_undecided_rows(
-        legs, outcomes, (*scanned.past.carried, *_undecided_rows(scanned, legs, dated.deadlines))
-    )
+    legs = tuple(replace(case, lookup_hits=look_ups.by_transaction.get(case.transaction_key, {})) for case in legs)
+    left = _left_rows(scanned, legs, dated.deadlines)
+    legs = with_legs_read_before(legs, (*located.grouped.surplus_items.values(), *left))
+    legs = with_undecided_rows(legs, outcomes, (*scanned.past.carried, *left))
     return PairedItems(dated=dated, outcomes=outcomes, legs=legs)
 
 
-def _undecided_rows(scanned: ScannedCut, legs: Iterable[LegsCase], deadlines: Deadlines) -> tuple[OpenItem, ...]:
-    """Rows of these transactions that no cut carries any more, left undecidable: they count where a leg may be gone."""
+def _left_rows(scanned: ScannedCut, legs: Iterable[LegsCase], deadlines: Deadlines) -> tuple[OpenItem, ...]:
+    """Rows of these transactions that no cut carries any more, left undecidable or written off: they count where a leg
+    may be gone.
+    """
     if not deadlines.out_of_sight.legs_of_before_lost:
         return ()
     keys = {case.transaction_key for case in legs if absent_legs(case, scanned.contract.legs)}
-    return undecided_rows_as_of(scanned.engine, scanned.cut.contract, scanned.cut.n, keys)
+    return left_rows_as_of(scanned.engine, scanned.cut.contract, scanned.cut.n, keys)
 
 
 def _paired_as_the_log_stands(
@@ -506,7 +505,10 @@ def _with_its_problem(sides: Sources, record: UnreadableRecord) -> UnreadableRec
 def _lost_offsets(
     cut: Cut, past: RunHistory, grace: Grace, around: ClusterState, census: Iterable[PartitionCensus]
 ) -> bool:
-    """This cut's topics, or an earlier cut's so late that a partner within its grace may be in this one."""
+    """This cut's topics, behind it too, or an earlier cut's so late that a partner within its grace may be in this."""
+    ends = {part.offsets.topic_partition: part.offsets.kafka_offset_end for part in cut.topic_slices}
+    if any(part.log_start > ends.get(part.topic_partition, part.log_start) for part in around.partitions_after):
+        return True
     if cut.has_expired or around.rewritten or any(one.compacted for one in census):
         return True
     if any(around.discontinuity_of(cut, topic_slice) for topic_slice in cut.topic_slices):

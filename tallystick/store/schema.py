@@ -274,10 +274,10 @@ open_item = Table(
     Index(None, "contract", "cut_n"),
     Index(None, "break_id"),
     Index(
-        "open_item_undecided_rows",
+        "open_item_left_rows",
         "contract",
         "transaction_key",
-        postgresql_where=text("state = 'undecidable' and side = 'ledger'"),
+        postgresql_where=text("state in ('undecidable', 'written_off') and side = 'ledger'"),
     ),
     PrimaryKeyConstraint("contract", "item_id", "cut_n", "step"),
     CheckConstraint("state in ('open', 'cleared', 'broken', 'written_off', 'undecidable')", name="state"),

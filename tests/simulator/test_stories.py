@@ -194,6 +194,14 @@ def test_nor_where_an_earlier_run_has_left_that_row_undecidable_and_no_run_reads
             ),
             id="its input was found only by the run that had to judge it",
         ),
+        pytest.param(
+            Config(slice_by="jdbc", legs=2, contracts=2),
+            (
+                *(("trade", 0, 8), ("trade", 2, 11), ("cluster_down", 0, 0, 38), "window", "cluster_down", "window"),
+                *(("retain_all", 4, 3), ("first_again", 4, 1)),
+            ),
+            id="its row, of before, is read beside it",
+        ),
     ],
 )
 def test_nor_before_what_is_known_of_its_rows_tells_whether_it_is_of_before(
@@ -202,6 +210,24 @@ def test_nor_before_what_is_known_of_its_rows_tells_whether_it_is_of_before(
     assert "torn_transaction" not in outstanding(play(config, *steps, "window", "window"))
     torn_since = play(config, *steps, "window", ("pay_one_leg", 0, 0), "commit_first", ("trade", 1, 5), *["window"] * 3)
     assert outstanding(torn_since).count("torn_transaction") == 1
+
+
+def test_nor_where_the_event_of_its_other_leg_had_followed_a_row_too_many_that_was_written_off() -> None:
+    steps = (
+        *(("pay", 5, 5), "window", "window", ("commit_first", 4, 10), "window", "window", ("correct_by_hand", 5, 7)),
+        *("window", ("write_off", 5, 11), ("retain_all", 3, 8), ("write_off", 3, 8)),
+    )
+    config = Config(direction="ledger_to_topic", slice_by="parquet", legs=2)
+    assert outstanding(play(config, *steps, "window", "window")) == []
+    torn_since = play(config, *steps, "window", ("pay_one_leg", 0, 0), "commit_first", ("trade", 1, 5), *["window"] * 3)
+    assert outstanding(torn_since).count("torn_transaction") == 1
+
+
+def test_no_row_is_without_an_event_that_retention_took_behind_a_cut_that_an_open_transaction_held() -> None:
+    config = Config(legs=2, key_is_unique=True, contracts=2, posts="negated")
+    steps = (("pay", 0, 0), "window", ("trade", 2, 8), "window", ("cluster_down", 2, 7, 32), "window", ("trade", 3, 4))
+    assert outstanding(play(config, *steps, ("retain_all", 0, 3), "window", "window")) == []
+    assert "phantom_in_ledger" in outstanding(play(config, *steps, ("phantom", 2, 3), "window", "window", "window"))
 
 
 def test_one_whose_row_a_transaction_wrote_that_was_open_when_the_books_began_is_left_undecided_in_words() -> None:

@@ -59,9 +59,9 @@ from tallystick.store.runs.loss_store import (
 )
 from tallystick.store.runs.open_item_store import (
     judged_items_as_of,
+    left_rows_as_of,
     open_items_as_of,
     undecided_items_as_of,
-    undecided_rows_as_of,
 )
 from tallystick.store.runs.outstanding_store import outstanding_breaks, outstanding_classes
 from tallystick.store.runs.run_history_store import ledger_rows_before
@@ -649,6 +649,16 @@ def test_of_copies_that_nobody_could_judge_the_store_tells(store: Engine, books:
     )
 
 
+def test_of_business_transactions_the_store_tells_which_rows_were_written_off(store: Engine, books: Any) -> None:
+    given_up, broken = books.missing("a"), books.missing("b")
+    items = (books.item(given_up, n=1), books.item(broken, n=1))
+    books.commit(store, books.result(0))
+    books.commit(store, books.result(1, verdict=Verdict.BROKEN, breaks=(given_up, broken), items=items))
+    books.commit(store, books.result(2, items=(books.item(given_up, n=2, state=ItemState.WRITTEN_OFF),)))
+    found = left_rows_as_of(store, "payouts", 3, [given_up.transaction_key, broken.transaction_key])
+    assert [(one.item_id, one.state) for one in found] == [("ledger:a", ItemState.WRITTEN_OFF)]
+
+
 def test_of_business_transactions_the_store_tells_which_rows_no_run_could_judge_until_one_can(
     store: Engine, books: Any
 ) -> None:
@@ -664,9 +674,9 @@ def test_of_business_transactions_the_store_tells_which_rows_no_run_could_judge_
     books.commit(store, books.result(1, verdict=Verdict.BROKEN, breaks=breaks, items=tuple(items.values())))
     books.commit(store, books.result(2, items=(books.item(decided, n=2, state=ItemState.CLEARED),)))
     asked = {one.transaction_key for one in (ended, decided, of_event)}
-    assert undecided_rows_as_of(store, "payouts", 3, asked) == (items["a"],)
-    assert undecided_rows_as_of(store, "payouts", 2, asked) == (items["a"], items["b"])
-    assert undecided_rows_as_of(store, "payouts", 1, asked) == undecided_rows_as_of(store, "payouts", 3, set()) == ()
+    assert left_rows_as_of(store, "payouts", 3, asked) == (items["a"],)
+    assert left_rows_as_of(store, "payouts", 2, asked) == (items["a"], items["b"])
+    assert left_rows_as_of(store, "payouts", 1, asked) == left_rows_as_of(store, "payouts", 3, set()) == ()
 
 
 def test_keys_with_breaks_of_other_money_differ_and_transactions_with_a_copy_alone_are_named_until_that_is_cleared(

@@ -40,7 +40,7 @@ from tallystick.store.retention.prune_store import (
 from tallystick.store.runs.cut_store import claim_attempt
 from tallystick.store.runs.expectations_store import newest_outcome, store_outcome
 from tallystick.store.runs.loss_store import transactions_judged_before
-from tallystick.store.runs.open_item_store import judged_items_as_of, open_items_as_of, undecided_rows_as_of
+from tallystick.store.runs.open_item_store import judged_items_as_of, left_rows_as_of, open_items_as_of
 from tallystick.store.runs.outstanding_store import outstanding_breaks
 from tallystick.store.runs.prune_mark import RunPruned, read_mark
 from tallystick.store.runs.run_store import commit_run, list_runs, read_run, read_run_head
@@ -114,7 +114,7 @@ def test_an_ended_item_goes_with_its_break_and_one_that_may_matter_stays(
     assert ids_left(store, "open_item", "match_key") == stay
     assert ids_left(store, "item_life", "item_id") == {lives[key][0].item_id for key in stay}
     undecided = lives["undecided"][1]
-    assert undecided_rows_as_of(store, "payouts", 8, [undecided.transaction_key]) == (undecided,)
+    assert left_rows_as_of(store, "payouts", 8, [undecided.transaction_key]) == (undecided,)
 
 
 def _of_no_transaction(lived: tuple[OpenItem, OpenItem]) -> tuple[OpenItem, OpenItem]:

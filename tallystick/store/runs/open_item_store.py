@@ -32,8 +32,8 @@ from tallystick.store.schema import (
     open_item,
 )
 
-_IS_UNDECIDED_ROW = text("open_item.state = 'undecidable' and open_item.side = 'ledger'")
-"""In the words of the index open_item_undecided_rows, which a plan that knows no values takes by them alone."""
+_IS_LEFT_ROW = text("open_item.state in ('undecidable', 'written_off') and open_item.side = 'ledger'")
+"""In the words of the index open_item_left_rows, which a plan that knows no values takes by them alone."""
 
 
 def open_items_as_of(engine: Engine, contract_name: str, n: int) -> tuple[OpenItem, ...]:
@@ -79,17 +79,19 @@ def undecided_items_as_of(engine: Engine, contract_name: str, n: int, item_ids: 
         return frozenset(connection.scalars(undecided))
 
 
-def undecided_rows_as_of(
+def left_rows_as_of(
     engine: Engine, contract_name: str, n: int, transaction_keys: Collection[str]
 ) -> tuple[OpenItem, ...]:
-    """Return the rows of these business transactions that the cuts before n left undecidable, pairable or not."""
+    """Return the rows of these business transactions that cuts before n left undecidable, and those that people wrote
+    off, pairable or not.
+    """
     if not transaction_keys:
         return ()
     ever = (
         select(open_item.c.item_id)
         .where(open_item.c.contract == contract_name, open_item.c.cut_n < n)
         .where(open_item.c.transaction_key == any_(literal(sorted(transaction_keys), ARRAY(Text))))
-        .where(_IS_UNDECIDED_ROW)
+        .where(_IS_LEFT_ROW)
         .distinct()
     )
     with engine.connect() as connection:
@@ -97,8 +99,8 @@ def undecided_rows_as_of(
         if not item_ids:
             return ()
         newest = _newest_of(contract_name, n, item_ids)
-        undecided = items_with_class(newest).where(newest.c.state == ItemState.UNDECIDABLE)
-        return tuple(item_of_row(row) for row in connection.execute(undecided.order_by(newest.c.item_id.collate("C"))))
+        left = items_with_class(newest).where(newest.c.state.in_([ItemState.UNDECIDABLE, ItemState.WRITTEN_OFF]))
+        return tuple(item_of_row(row) for row in connection.execute(left.order_by(newest.c.item_id.collate("C"))))
 
 
 def _newest_of(contract_name: str, n: int, item_ids: Collection[str]) -> Subquery:

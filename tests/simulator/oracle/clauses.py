@@ -280,7 +280,9 @@ class Oracle:
     def _was_begun_before(self, name: str, row: RowFact) -> bool:
         """Had the database transaction that wrote it begun before the books? Nobody knows when that ended, then."""
         began = self.world.store.of(name).cuts[0].cut.ledger_slice.snapshot
-        return self.world.config.slice_by == "xmin" and row.xid < began.high_mark
+        positions = {"xmin": row.xid, "written_xid": row.written_xid, "jdbc": row.row_id}
+        position = positions.get(self.world.config.slice_by)
+        return position is not None and position < began.high_mark
 
     def _left_undecided(self, name: str, transaction_key: str, came: Collection[str], last: datetime) -> bool:
         """Did a run say of this transaction, once all that came of it stood, that nobody can decide it: where a row of

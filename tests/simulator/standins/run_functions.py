@@ -281,7 +281,7 @@ def undecided_items_as_of(engine: Store, contract_name: str, n: int, item_ids: C
     return frozenset(one.item_id for one in newest if one.item_id in item_ids and one.state is ItemState.UNDECIDABLE)
 
 
-def undecided_rows_as_of(
+def left_rows_as_of(
     engine: Store, contract_name: str, n: int, transaction_keys: Collection[str]
 ) -> tuple[OpenItem, ...]:
     newest = engine.of(contract_name).newest_before(n) if transaction_keys else ()
@@ -290,7 +290,7 @@ def undecided_rows_as_of(
         for one in newest
         if one.transaction_key in transaction_keys
         and one.side is ItemSide.LEDGER
-        and one.state is ItemState.UNDECIDABLE
+        and one.state in (ItemState.UNDECIDABLE, ItemState.WRITTEN_OFF)
     )
 
 

@@ -312,21 +312,6 @@ def test_a_transaction_has_what_still_waits_for_its_partner(copy: Entry, fate: M
 
 
 @pytest.mark.parametrize(
-    ("row_earlier", "event_earlier", "is_of_before"), [(False, False, False), (True, False, True), (False, True, True)]
-)
-def test_a_row_that_is_read_beside_its_event_is_new_whatever_its_position(
-    row_earlier: bool, event_earlier: bool, is_of_before: bool
-) -> None:
-    """Found by the simulated world: a transaction was open when the books began, and was torn."""
-    posted = row(1, carried=item_of(row(1))) if row_earlier else row(1)
-    came = replace(event(11), carried=item_of(event(11))) if event_earlier else event(11)
-    hit = seen(ItemSide.LEDGER, RecordLocation.SLICE, 1, transaction_id=99)
-    outcome = MatchResult(case=case_of(came, posted, lookup_hits=[hit]), matched=((came, posted),), residues=())
-    (found,) = of_before(legs_of(event(11)), outcomes=[outcome])
-    assert found.is_of_before is is_of_before
-
-
-@pytest.mark.parametrize(
     ("fate", "undecided"),
     [
         (MatchStatus.PARTNER_EXPIRED, {"payout"}),
