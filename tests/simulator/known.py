@@ -72,7 +72,7 @@ KNOWN: tuple[Known, ...] = (
         ),
     ),
     Known(
-        "missing or a phantom, where a log was cut back and grew again, and all of that expired before the next run",
+        "missing, torn or a phantom, where a log was cut back and grew again, and that expired before the next run",
         "Of a log that ends below what was read, and of one whose batches differ, a run tells; where retention has "
         "taken all that was read and all that came in its place, nothing is left to compare, and a broker keeps no "
         "leader epochs of what has expired. A later leader alone says nothing: each restart of a broker brings one, so "

@@ -452,6 +452,7 @@ class Oracle:
             return ""
         events = [one for one in self.world.truth.events if one.money.transaction_key == found.transaction_key]
         unread = "; a leg of it is gone that nobody has read" if unread_events(self.world, name, events) else ""
+        unread += self._where_others_stood(name, events)
         return f"{unread}; a row of it is undecidable" if self._had_an_undecidable_row(name, found) else unread
 
     def _had_an_undecidable_row(self, name: str, found: Break) -> bool:
@@ -486,7 +487,7 @@ class Oracle:
                     return True
                 before = [one for one in facts.events if not _since(one, began)]
                 known = any(self.world.truth.stands_on_log(one, self.world.broker) for one in before)
-                known = known and any(row.visible_at <= began for row in facts.rows)
+                known = known and any(row.visible_at < began for row in facts.rows)
                 since = len(facts.events) - len(before)
                 if self.world.config.slice_by == "topic" and since <= sum(_since(one, began) for one in facts.rows):
                     return True  # each has an input of its own, and no index has those of before
