@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from tallystick.compensation.plan import PlanItem, RepairKind
+from tallystick.compensation.record_keys import may_tell, tells, written_forms
 from tallystick.contract.equality import LONG_MAX
 from tallystick.contract.event import EventFields
 from tallystick.contract.field_path import ABSENT, document_of, names_of
@@ -78,28 +79,17 @@ class CurrentEvents:
         if item.topic in self.unread:
             return f"not provable: {self.unread[item.topic]}"
         unnamed = {key for topic, key in self.unnamed_keys if topic == item.topic}
+        forms = set(written_forms(item.transaction_key, item.match_key))
         of_its_events = {event.message_key for event in (*self.of(item), *seen)}
         if (
             not _record_keys(item).isdisjoint(self.unreadable_keys)
             or not unnamed.isdisjoint(of_its_events)
-            or any(_is_told(key, item.transaction_key, item.match_key) for key in unnamed)
+            or any(may_tell(key, forms) for key in unnamed)
         ):
             return f"not provable: a record of its message key in {item.topic} is unreadable"
         if item.kind is RepairKind.REPUBLISH and item.topic in self.untold:
             return f"not provable: a record in {item.topic} is unreadable, and its message key does not tell of what"
         return None
-
-
-def _is_told(key: bytes, *texts: str | None) -> bool:
-    """Return whether a message key has one of these in it, as it is or as JSON writes it."""
-    for text in texts:
-        if text and (text.encode() in key or any(_in_json(text, ascii_only) in key for ascii_only in (True, False))):
-            return True
-    return False
-
-
-def _in_json(text: str, ascii_only: bool) -> bytes:
-    return json.dumps(text, ensure_ascii=ascii_only)[1:-1].encode()
 
 
 def _record_keys(item: PlanItem) -> set[tuple[str, bytes]]:
@@ -299,7 +289,7 @@ def find_events(records: Iterable[CommittedRecord], items: Collection[PlanItem],
     found: dict[tuple[str, str], list[CurrentEvent]] = {}
     unreadable: set[tuple[str, bytes]] = set()
     unnamed: set[tuple[str, bytes]] = set()
-    tells: dict[str, bool] = {}
+    keys_tell: dict[str, bool] = {}
     asked = {key for item in items for key in _record_keys(item)}
     unread: dict[str, str] = {}
     for record in records:
@@ -312,8 +302,8 @@ def find_events(records: Iterable[CommittedRecord], items: Collection[PlanItem],
             unreadable.add((record.topic, record.key))
         if event.problem and not event.match_key:
             unnamed.add((record.topic, record.key))
-        if not event.problem and ACTION_HEADER not in record.headers and tells.get(record.topic, True):
-            tells[record.topic] = _is_told(record.key, event.transaction_key, event.match_key)
+        if not event.problem and ACTION_HEADER not in record.headers and keys_tell.get(record.topic, True):
+            keys_tell[record.topic] = tells(record.key, written_forms(event.transaction_key, event.match_key))
         key = (record.topic, event.match_key or "")
         if key in wanted:
             found.setdefault(key, []).append(_standing(record))
@@ -321,7 +311,9 @@ def find_events(records: Iterable[CommittedRecord], items: Collection[PlanItem],
         by_key={key: tuple(events) for key, events in found.items()},
         unreadable_keys=frozenset(unreadable),
         unnamed_keys=frozenset(unnamed),
-        untold=frozenset(topic for topic, key in unnamed if not key or not (tells.get(topic) or (topic, key) in asked)),
+        untold=frozenset(
+            topic for topic, key in unnamed if not key or not (keys_tell.get(topic) or (topic, key) in asked)
+        ),
         unread=unread,
     )
 

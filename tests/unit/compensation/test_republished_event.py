@@ -1,4 +1,7 @@
-"""Which events of a key are in force, and what an event that takes one back says."""
+"""Which events of a key are in force, and what an event that takes one back says.
+
+One file, since each test asks about the same few records of one topic.
+"""
 
 import json
 from dataclasses import replace
@@ -348,6 +351,33 @@ def test_of_a_missing_event_an_unreadable_record_tells_only_where_keys_say_what_
         records = [ours, *others, record(5, key=unreadable_key, value=broken)]
         assert find_events(records, [missing, beside], NAMES).why_hidden(missing) == told
     assert find_events([ours, *others], [missing, beside], NAMES).why_hidden(missing) is None
+
+
+@pytest.mark.parametrize("kind", [RepairKind.REPUBLISH, RepairKind.POST, RepairKind.REVERSE])
+@pytest.mark.parametrize(
+    ("asked", "key", "told"),
+    [
+        ({"transaction_key": "pay-1"}, b"pay-17", None),
+        ({"transaction_key": "pay-1"}, b"eu/pay-1", CANCELLED),
+        ({"match_key": "7"}, b"customer-17", None),
+        ({"match_key": "7"}, b"customer-7", CANCELLED),
+    ],
+)
+def test_a_record_of_a_longer_key_is_not_about_a_shorter_one(
+    kind: RepairKind, asked: dict[str, Any], key: bytes, told: str | None
+) -> None:
+    item = replace(ITEM, kind=kind, **asked)
+    other = record(3, key=b"pay-2", value=VALUE.replace(b"ev-1", b"ev-2").replace(b"pay-1", b"pay-2"))
+    assert find_events([other, record(5, key=key, value=b"")], [item], NAMES).why_hidden(item) == told
+
+
+@pytest.mark.parametrize(("other_key", "told"), [(b"customer-17", UNTOLD), (b"customer-7", None)])
+def test_a_shorter_key_in_a_longer_one_does_not_show_that_keys_tell(other_key: bytes, told: str | None) -> None:
+    """The unreadable one may be the missing event 9 of customer 22."""
+    missing = replace(ITEM, kind=RepairKind.REPUBLISH, reverses="", transaction_key="pay-9", match_key="9")
+    other = record(3, key=other_key, value=VALUE.replace(b'"ev-1"', b'"7"'))
+    unreadable = record(5, key=b"customer-22", value=b"{")
+    assert find_events([other, unreadable], [missing], NAMES).why_hidden(missing) == told
 
 
 def test_a_key_that_json_writes_with_escapes_is_known_in_it() -> None:

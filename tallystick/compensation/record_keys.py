@@ -1,0 +1,56 @@
+"""The answer whether a record's key tells of which payment or event the record is, where its value cannot be read.
+
+A payment's or match key counts where it stands in the record key alone: with no ASCII letter or digit right before or
+behind it. An escape of JSON before it is none, nor is a byte from 0x80 on. Behind a byte that says its length, as Avro
+and Protobuf write it, it stands alone whatever these are.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+
+_JSON_ESCAPE = re.compile(rb"\\(?:[bfnrt]|u[0-9A-Fa-f]{4})\Z")
+_LONGEST_ESCAPE = 6
+_CONTROL_BYTE = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+def written_forms(*texts: str | None) -> Iterator[bytes]:
+    """Yield what a record key may have of these: each as it is, and as JSON writes it."""
+    named = [text for text in texts if text]
+    yield from (text.encode() for text in named)
+    for text in named:
+        yield from (json.dumps(text, ensure_ascii=ascii_only)[1:-1].encode() for ascii_only in (True, False))
+
+
+def tells(key: bytes, forms: Iterable[bytes]) -> bool:
+    """Return whether one of these stands in the key alone."""
+    return any(_stands_alone(key, at, form) for form in forms for at in _places(key, form))
+
+
+def may_tell(key: bytes, forms: Iterable[bytes]) -> bool:
+    """Return the same; of a key that is no text, whether one of these is in it at all: of its bytes nobody knows which
+    are a letter, and which an id, a length or a tag.
+    """
+    return tells(key, forms) if _is_text(key) else any(form in key for form in forms)
+
+
+def _is_text(key: bytes) -> bool:
+    try:
+        key.decode()
+    except UnicodeDecodeError:
+        return False
+    return not _CONTROL_BYTE.search(key)
+
+
+def _places(key: bytes, form: bytes) -> Iterator[int]:
+    at = key.find(form)
+    while at >= 0:
+        yield at
+        at = key.find(form, at + 1)
+
+
+def _stands_alone(key: bytes, at: int, form: bytes) -> bool:
+    before, behind = key[max(at - _LONGEST_ESCAPE, 0) : at], key[at + len(form) :][:1]
+    if before and before[-1] in (len(form), 2 * len(form)):
+        return True
+    return not behind.isalnum() and (not before[-1:].isalnum() or _JSON_ESCAPE.search(before) is not None)
