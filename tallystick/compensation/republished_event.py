@@ -55,15 +55,15 @@ class CurrentEvent:
 class CurrentEvents:
     """The events in force of the keys asked for, readable or not.
 
-    unreadable_keys: message keys of unreadable records, as far as items have them. unnamed_keys: those of all that do
-    not even say their match key; b"" of one without. untold: topics with such a record whose message key does not tell
-    either of what it is. unread: by topic, what is said of its first batch that nobody gets to read: any event may
-    stand there.
+    unreadable_keys: message keys of unreadable records, as far as items have them. unnamed: of those that do not even
+    say their match key, the newest offset by topic, message key (b"" of one without) and partition. untold: topics with
+    such a record whose message key does not tell either of what it is. unread: by topic, what is said of its first
+    batch that nobody gets to read: any event may stand there.
     """
 
     by_key: Mapping[tuple[str, str], tuple[CurrentEvent, ...]]
     unreadable_keys: frozenset[tuple[str, bytes]]
-    unnamed_keys: frozenset[tuple[str, bytes]] = frozenset()
+    unnamed: Mapping[str, Mapping[bytes, Mapping[int, int]]] = field(default_factory=dict)
     untold: frozenset[str] = frozenset()
     unread: Mapping[str, str] = field(default_factory=dict)
 
@@ -73,23 +73,28 @@ class CurrentEvents:
     def why_hidden(self, item: PlanItem, seen: Collection[CurrentEvent] = ()) -> str | None:
         """Return why an event of the item may be there and not be seen; None: it may not.
 
-        seen: events of its key that stand elsewhere. What is about an event has its message key; of a missing one
-        nobody knows that.
+        seen: events of its key that stand elsewhere. What is about an event has its message key and comes after it; of
+        a missing one nobody knows that.
         """
         if item.topic in self.unread:
             return f"not provable: {self.unread[item.topic]}"
-        unnamed = {key for topic, key in self.unnamed_keys if topic == item.topic}
         forms = set(written_forms(item.transaction_key, item.match_key))
-        of_its_events = {event.message_key for event in (*self.of(item), *seen)}
         if (
             not _record_keys(item).isdisjoint(self.unreadable_keys)
-            or not unnamed.isdisjoint(of_its_events)
-            or any(may_tell(key, forms) for key in unnamed)
+            or any(self._may_have_followed(event) for event in (*self.of(item), *seen))
+            or any(may_tell(key, forms) for key in self.unnamed.get(item.topic, {}))
         ):
             return f"not provable: a record of its message key in {item.topic} is unreadable"
         if item.kind is RepairKind.REPUBLISH and item.topic in self.untold:
             return f"not provable: a record in {item.topic} is unreadable, and its message key does not tell of what"
         return None
+
+    def _may_have_followed(self, event: CurrentEvent) -> bool:
+        """Return whether an unnamed record of its message key stands behind it, or on another partition, where nobody
+        knows which of both came first.
+        """
+        newest = self.unnamed.get(event.topic, {}).get(event.message_key, {})
+        return any(part != event.partition or offset > event.kafka_offset for part, offset in newest.items())
 
 
 def _record_keys(item: PlanItem) -> set[tuple[str, bytes]]:
@@ -288,7 +293,7 @@ def find_events(records: Iterable[CommittedRecord], items: Collection[PlanItem],
     wanted = {(item.topic, item.match_key) for item in items}
     found: dict[tuple[str, str], list[CurrentEvent]] = {}
     unreadable: set[tuple[str, bytes]] = set()
-    unnamed: set[tuple[str, bytes]] = set()
+    unnamed: dict[str, dict[bytes, dict[int, int]]] = {}
     keys_tell: dict[str, bool] = {}
     asked = {key for item in items for key in _record_keys(item)}
     unread: dict[str, str] = {}
@@ -301,7 +306,8 @@ def find_events(records: Iterable[CommittedRecord], items: Collection[PlanItem],
         if event.problem and (record.topic, record.key) in asked:
             unreadable.add((record.topic, record.key))
         if event.problem and not event.match_key:
-            unnamed.add((record.topic, record.key))
+            newest = unnamed.setdefault(record.topic, {}).setdefault(record.key, {})
+            newest[record.partition] = max(newest.get(record.partition, -1), record.kafka_offset)
         if not event.problem and ACTION_HEADER not in record.headers and keys_tell.get(record.topic, True):
             keys_tell[record.topic] = tells(record.key, written_forms(event.transaction_key, event.match_key))
         key = (record.topic, event.match_key or "")
@@ -310,9 +316,11 @@ def find_events(records: Iterable[CommittedRecord], items: Collection[PlanItem],
     return CurrentEvents(
         by_key={key: tuple(events) for key, events in found.items()},
         unreadable_keys=frozenset(unreadable),
-        unnamed_keys=frozenset(unnamed),
+        unnamed=unnamed,
         untold=frozenset(
-            topic for topic, key in unnamed if not key or not (keys_tell.get(topic) or (topic, key) in asked)
+            topic
+            for topic, keys in unnamed.items()
+            if any(not key or not (keys_tell.get(topic) or (topic, key) in asked) for key in keys)
         ),
         unread=unread,
     )

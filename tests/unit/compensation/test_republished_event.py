@@ -380,6 +380,33 @@ def test_a_shorter_key_in_a_longer_one_does_not_show_that_keys_tell(other_key: b
     assert find_events([other, unreadable], [missing], NAMES).why_hidden(missing) == told
 
 
+@pytest.mark.parametrize("kind", [RepairKind.POST, RepairKind.REVERSE])
+@pytest.mark.parametrize("key", [b"", b"all"])
+@pytest.mark.parametrize(
+    ("unreadable_at", "told"),
+    [
+        ([(1, 5)], None),
+        ([(1, 7)], CANCELLED),
+        ([(1, 7), (1, 5)], CANCELLED),
+        ([(0, 5)], CANCELLED),
+        ([(1, 5), (2, 0)], CANCELLED),
+    ],
+)
+def test_an_unreadable_record_before_an_event_on_its_partition_can_neither_amend_nor_cancel_it(
+    kind: RepairKind, key: bytes, unreadable_at: list[tuple[int, int]], told: str | None
+) -> None:
+    """Found by review: one record without a key held back whatever came after it without one, for ever."""
+    item = replace(ITEM, kind=kind)
+    broken = [record(offset, partition=part, key=key, value=b"{") for part, offset in unreadable_at]
+    assert find_events([record(6, key=key), *broken], [item], NAMES).why_hidden(item) == told
+    assert (
+        find_events(broken, [item], NAMES).why_hidden(item, [replace(standing(6), partition=1, message_key=key)])
+        == told
+    )
+    older = record(4, key=key)
+    assert find_events([older, record(6, key=key), *broken], [item], NAMES).why_hidden(item) == CANCELLED
+
+
 def test_a_key_that_json_writes_with_escapes_is_known_in_it() -> None:
     missing = replace(ITEM, kind=RepairKind.REPUBLISH, reverses="", transaction_key='pay-\u00e9"1')
     other = record(3, key=b'"pay-1"')
