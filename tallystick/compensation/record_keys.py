@@ -7,7 +7,8 @@ and Protobuf write it, it stands alone whatever these are.
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 
 _JSON_ESCAPE = re.compile(rb"\\(?:[bfnrt]|u[0-9A-Fa-f]{4})\Z")
 _LONGEST_ESCAPE = 6
@@ -27,11 +28,25 @@ def tells(key: bytes, forms: Iterable[bytes]) -> bool:
     return any(_stands_alone(key, at, form) for form in forms for at in _places(key, form))
 
 
-def may_tell(key: bytes, forms: Iterable[bytes]) -> bool:
-    """Return the same; of a key that is no text, whether one of these is in it at all: of its bytes nobody knows which
-    are a letter, and which an id, a length or a tag.
+@dataclass(frozen=True, kw_only=True)
+class JoinedKeys:
+    """Many record keys, a NUL between two, so that all are looked through at once. texts: those that are text, in which
+    no NUL is.
     """
-    return tells(key, forms) if _is_text(key) else any(form in key for form in forms)
+
+    texts: bytes
+    others: bytes
+
+    def may_tell(self, forms: Collection[bytes]) -> bool:
+        """Return whether one of these stands in a key alone, or is in one that is no text at all: of its bytes nobody
+        knows which are a letter, and which an id, a length or a tag.
+        """
+        return tells(self.texts, forms) or any(form in self.others for form in forms)
+
+
+def joined_keys(keys: Collection[bytes]) -> JoinedKeys:
+    texts = {key for key in keys if _is_text(key)}
+    return JoinedKeys(texts=b"\0".join(texts), others=b"\0".join(key for key in keys if key not in texts))
 
 
 def _is_text(key: bytes) -> bool:
@@ -50,7 +65,8 @@ def _places(key: bytes, form: bytes) -> Iterator[int]:
 
 
 def _stands_alone(key: bytes, at: int, form: bytes) -> bool:
-    before, behind = key[max(at - _LONGEST_ESCAPE, 0) : at], key[at + len(form) :][:1]
+    end = at + len(form)
+    before, behind = key[max(at - _LONGEST_ESCAPE, 0) : at], key[end : end + 1]
     if before and before[-1] in (len(form), 2 * len(form)):
         return True
     return not behind.isalnum() and (not before[-1:].isalnum() or _JSON_ESCAPE.search(before) is not None)

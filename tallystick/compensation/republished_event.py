@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from tallystick.compensation.plan import PlanItem, RepairKind
-from tallystick.compensation.record_keys import may_tell, tells, written_forms
+from tallystick.compensation.record_keys import JoinedKeys, joined_keys, tells, written_forms
 from tallystick.contract.equality import LONG_MAX
 from tallystick.contract.event import EventFields
 from tallystick.contract.field_path import ABSENT, document_of, names_of
@@ -56,14 +56,15 @@ class CurrentEvents:
     """The events in force of the keys asked for, readable or not.
 
     unreadable_keys: message keys of unreadable records, as far as items have them. unnamed: of those that do not even
-    say their match key, the newest offset by topic, message key (b"" of one without) and partition. untold: topics with
-    such a record whose message key does not tell either of what it is. unread: by topic, what is said of its first
-    batch that nobody gets to read: any event may stand there.
+    say their match key, the newest offset by topic, message key (b"" of one without) and partition. unnamed_keys: these
+    keys by topic. untold: topics with such a record whose message key does not tell either of what it is. unread: by
+    topic, what is said of its first batch that nobody gets to read: any event may stand there.
     """
 
     by_key: Mapping[tuple[str, str], tuple[CurrentEvent, ...]]
     unreadable_keys: frozenset[tuple[str, bytes]]
     unnamed: Mapping[str, Mapping[bytes, Mapping[int, int]]] = field(default_factory=dict)
+    unnamed_keys: Mapping[str, JoinedKeys] = field(default_factory=dict)
     untold: frozenset[str] = frozenset()
     unread: Mapping[str, str] = field(default_factory=dict)
 
@@ -78,11 +79,11 @@ class CurrentEvents:
         """
         if item.topic in self.unread:
             return f"not provable: {self.unread[item.topic]}"
-        forms = set(written_forms(item.transaction_key, item.match_key))
+        unnamed = self.unnamed_keys.get(item.topic)
         if (
             not _record_keys(item).isdisjoint(self.unreadable_keys)
             or any(self._may_have_followed(event) for event in (*self.of(item), *seen))
-            or any(may_tell(key, forms) for key in self.unnamed.get(item.topic, {}))
+            or (unnamed and unnamed.may_tell(set(written_forms(item.transaction_key, item.match_key))))
         ):
             return f"not provable: a record of its message key in {item.topic} is unreadable"
         if item.kind is RepairKind.REPUBLISH and item.topic in self.untold:
@@ -317,6 +318,7 @@ def find_events(records: Iterable[CommittedRecord], items: Collection[PlanItem],
         by_key={key: tuple(events) for key, events in found.items()},
         unreadable_keys=frozenset(unreadable),
         unnamed=unnamed,
+        unnamed_keys={topic: joined_keys(keys) for topic, keys in unnamed.items()},
         untold=frozenset(
             topic
             for topic, keys in unnamed.items()
