@@ -6,7 +6,16 @@ from uuid import UUID
 from sqlalchemy import Engine
 
 from tallystick.compensation.abort_plan import AbortItem, abort_items, why_not_abort
-from tallystick.compensation.plan import Candidate, CurrentRow, DailyUsage, Plan, PlanContext, PlanItem, PlanRefused
+from tallystick.compensation.plan import (
+    Candidate,
+    CurrentRow,
+    DailyUsage,
+    OffsetsUnread,
+    Plan,
+    PlanContext,
+    PlanItem,
+    PlanRefused,
+)
 from tallystick.compensation.planning import make_plan
 from tallystick.connections.connections import Connections
 from tallystick.contract.compensation import POSTABLE, REPUBLISHABLE, REVERSIBLE
@@ -83,6 +92,27 @@ def why_not_any_more(
         changed = "it would be done otherwise by now: its row or the contract has changed"
         reasons[action_id] = left_out.get(about) or (changed if action_id in planned else NOT_OUTSTANDING)
     return reasons
+
+
+def unreadable_since(
+    engine: Engine, contract: Contract, items: Collection[PlanItem], offsets_unread: OffsetsUnread
+) -> dict[UUID, int]:
+    """Return the items, by break, that a record may have been about which the log may have lost since they were
+    planned, and the cut that could not read it. How old their breaks are is asked as it is of a new plan.
+
+    offsets_unread: by what has gone since then.
+    """
+    gone = {item.break_id: cut_n for item in items if (cut_n := offsets_unread.unreadable_of(item.topic)) >= 0}
+    if not gone:
+        return {}
+    standing = [found for found in outstanding_breaks(engine, contract.name) if found.item_break.break_id in gone]
+    came_after = _came_after(engine, contract.name, standing) | _came_after_rows(engine, contract, standing)
+    for found in standing:
+        break_id = found.item_break.break_id
+        candidate = Candidate(outstanding=found, rows=(), came_after=came_after.get(break_id))
+        if not candidate.may_have_partner_in(gone[break_id]):
+            del gone[break_id]
+    return gone
 
 
 def _draw(

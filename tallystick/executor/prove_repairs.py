@@ -22,6 +22,7 @@ from tallystick.compensation.republished_event import (
 )
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import EventFields
+from tallystick.executor.draw_plan import unreadable_since
 from tallystick.executor.effects.action_log import (
     SETTLE_SECONDS,
     ActionResult,
@@ -129,6 +130,8 @@ class Proof:
     settled: SettledTopics
     judged: Mapping[TopicPartition, JudgedPart]
     offsets_unread: OffsetsUnread
+    unreadable_since: Mapping[UUID, int]
+    """Breaks that may be about what the log has lost since they were planned, and the cut that could not read that."""
     cleaned: frozenset[TopicPartition]
     """Partitions of which a cleaner has taken something that no run has read."""
     taken_back: Mapping[UUID, frozenset[str]]
@@ -186,6 +189,7 @@ def prove_actions(
         settled=settled,
         judged=judged,
         offsets_unread=offsets_unread,
+        unreadable_since=unreadable_since(work.engine, contract, items, offsets_unread),
         cleaned=cleaned,
         taken_back=work.taken_back,
         negated=rules is not None and rules.reversal == "negated",
@@ -247,10 +251,11 @@ def why_unproven(work: ExecutionContext, item: PlanItem, proof: Proof) -> ItemOu
         unread_at = unread.at if missing else unread.of_topic(item.topic)
         if reason is None and unread_at > work.plan.cut_n:
             reason = (why_event_may_have_come if missing else why_correction_may_have_come)(unread_at)
-        gone = unread.unreadable_of(item.topic)
-        if reason is None and gone >= 0:
+        gone = proof.unreadable_since.get(item.break_id)
+        if reason is None and gone is not None:
             reason = (
-                f"not provable: the log may have lost what cut {gone} could not read since this was planned; plan anew"
+                f"not provable: the log may have lost what cut {gone} could not read since this was planned; let the "
+                "next window be judged, then plan anew"
             )
     return refused(item, reason) if reason else None
 

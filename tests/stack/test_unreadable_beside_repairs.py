@@ -53,6 +53,26 @@ def test_an_event_that_no_run_could_read_is_not_published_again_once_retention_h
         assert executed(books, drawn).count(ActionResult.PUBLISHED) == 1
 
 
+def test_a_break_of_later_windows_is_repaired_though_the_log_has_lost_what_no_run_could_read_since_its_plan(
+    new_books: NewBooks, spark: SparkSession
+) -> None:
+    with new_books(direction="ledger_to_topic") as opened:
+        document = opened.contract.model_dump(mode="json", exclude_defaults=True) | {"compensation": MISSING}
+        books = replace(opened, contract=type(opened.contract).model_validate(document))
+        books.contract_file.write_text(books.contract.model_dump_json(exclude_defaults=True))
+        books.take_cut()
+        with books.transaction() as producer:
+            producer.produce(books.contract.legs["payment"], key=LOST.payment_id, value=b"{", partition=LOST.partition)
+        for between in ("w1", "w2", "w3"):
+            books.both(payment(between))
+            books.next_run()
+        books.post(LATER)
+        drawn = planned(books, books.next_run().cut.n)
+        for part in books.snapshot():
+            books.delete_records("payment", part.partition, before=part.lso)
+        assert executed(books, drawn).count(ActionResult.PUBLISHED) == 1
+
+
 @pytest.mark.parametrize("key", ['"%s"', "customer-7"])
 def test_an_event_is_not_posted_beside_a_tombstone_under_its_own_record_key_whatever_that_is(
     new_books: NewBooks, spark: SparkSession, key: str

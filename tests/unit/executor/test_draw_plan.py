@@ -13,7 +13,7 @@ import pytest
 from tallystick.compensation.plan import Candidate, CurrentRow, DailyUsage, OffsetsUnread, Plan
 from tallystick.contract.contract import Contract
 from tallystick.executor import draw_plan
-from tallystick.executor.draw_plan import endable_transactions, why_not_any_more
+from tallystick.executor.draw_plan import endable_transactions, unreadable_since, why_not_any_more
 from tallystick.kafka_cluster.state import CLUSTER_STATE, ClusterState
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import DoubtFound
@@ -40,6 +40,7 @@ class Store:
         self.spent: dict[UUID, DailyUsage] = {}
         self.lost_at = self.unread_at = -1
         self.read_whole: dict[int, int] = {}
+        self.before_rows: dict[int, int] = {}
         self.rows = {"a": (row("a"),), "b": (row("b"),)}
         self.keys_read: list[set[str]] = []
         self.lonely: dict[str, BreakClass] = {}
@@ -52,6 +53,7 @@ class Store:
             "outstanding_breaks",
             "last_cuts_with_offsets_unread",
             "last_cuts_read_whole",
+            "last_cuts_before_rows",
             "last_cut_with_rows_unread",
             "keys_whose_copies_differ",
             "transactions_with_lonely_copies",
@@ -94,6 +96,10 @@ class Store:
     ) -> dict[tuple[TopicPartition, int], int]:
         assert (engine, name) == ("engine", "payouts")
         return {(part, before): self.read_whole[part.partition] for part, before in asked}
+
+    def last_cuts_before_rows(self, engine: str, contract: Contract, cuts: Collection[int]) -> dict[int, int]:
+        assert (engine, contract.name) == ("engine", "payouts")
+        return {cut_n: self.before_rows[cut_n] for cut_n in cuts}
 
     def keys_whose_copies_differ(self, engine: str, name: str, keys: Collection[str]) -> dict[str, BreakClass]:
         return {}
@@ -240,6 +246,30 @@ def test_while_a_copys_partition_was_held_each_loss_since_counts(
     store.rows, store.read_whole = {"a": ()}, whole
     setattr(store, told, 1)
     assert len(draw_plan.draw_plan(ENGINE, posting(), CONNECTIONS, cut_n=CUT).items) == planned
+
+
+@pytest.mark.parametrize(
+    ("break_class", "at"),
+    [(BreakClass.MISSING_IN_LEDGER, "topic:billing.payouts:0:3"), (BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED, "")],
+)
+@pytest.mark.parametrize(("unreadable_at", "told"), [(1, False), (2, True), (3, True)])
+def test_what_the_log_has_lost_unread_since_a_plan_holds_back_what_is_old_enough_to_be_about_it(
+    store: Store, break_class: BreakClass, at: str, unreadable_at: int, told: bool
+) -> None:
+    """Found by review: the executor refused each item of the topic, however young its break."""
+    found = candidate("a", break_class=break_class, at=at, first_seen_cut=4)
+    plan, item_break = drawn(), found.item_break
+    store.found, store.read_whole, store.before_rows = [found], {0: 2}, {4: 2}
+    (item,) = (replace(one, break_id=item_break.break_id) for one in plan.items[:1])
+
+    def since(**at_topics: int) -> dict[UUID, int]:
+        unread = OffsetsUnread(unreadable_at={f"billing.{name}": cut_n for name, cut_n in at_topics.items()})
+        return unreadable_since(ENGINE, contract(), [item], unread)
+
+    assert since(payouts=unreadable_at) == ({item.break_id: unreadable_at} if told else {})
+    assert since(payouts=-1, fees=9) == {}
+    store.found = []
+    assert since(payouts=unreadable_at) == {item.break_id: unreadable_at}
 
 
 # What hangs.

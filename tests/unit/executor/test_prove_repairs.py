@@ -51,7 +51,7 @@ def proof(*, offsets_lost_at: int, on_its_topic: int | None = None) -> Any:
     settled = SimpleNamespace(of=lambda _: (PART,))
     at_topic = {} if on_its_topic is None else {ITEM.topic: on_its_topic}
     unread = OffsetsUnread(at=offsets_lost_at, at_topic=at_topic)
-    return SimpleNamespace(settled=settled, judged=judged, offsets_unread=unread)
+    return SimpleNamespace(settled=settled, judged=judged, offsets_unread=unread, unreadable_since={})
 
 
 def test_what_a_later_cut_has_lost_may_have_been_the_event() -> None:
@@ -112,10 +112,11 @@ def test_beside_what_expired_unread_nothing_is_done_by_the_log(kind: RepairKind,
 @pytest.mark.parametrize("kind", [RepairKind.REPUBLISH, RepairKind.POST, RepairKind.REVERSE])
 def test_what_a_run_could_not_read_and_the_log_has_lost_since_the_plan_may_have_been_about_it(kind: RepairKind) -> None:
     item, since = replace(ITEM, kind=kind), proof(offsets_lost_at=-1)
-    for topic, cut_n, refused in ((ITEM.topic, 0, True), (ITEM.topic, -1, False), ("fees", 3, False)):
-        since.offsets_unread = OffsetsUnread(unreadable_at={topic: cut_n})
-        outcome = why_unproven(WORK, item, since)
-        assert (outcome is not None and f"what cut {cut_n} could not read" in outcome.reason) is refused
+    since.unreadable_since = {ITEM.break_id: 0}
+    told = "not provable: the log may have lost what cut 0 could not read since this was planned; let the next window "
+    outcome = why_unproven(WORK, item, since)
+    assert outcome is not None and outcome.reason == f"{told}be judged, then plan anew"
+    assert why_unproven(WORK, replace(item, break_id=UUID(int=9)), since) is None
     assert why_unproven(WORK, replace(ITEM, kind=RepairKind.COUNTERPOST), since) is None
 
 
@@ -421,6 +422,7 @@ class Reading:
             "read_source_rows",
             "judged_parts",
             "last_cuts_with_offsets_unread",
+            "unreadable_since",
         ):
             monkeypatch.setattr(prove_repairs, name, getattr(self, name))
 
@@ -460,6 +462,10 @@ class Reading:
         self.asked.append(("unread", engine, name, sorted(topics)))
         return UNREAD
 
+    def unreadable_since(self, engine: str, contract: Contract, items: Any, unread: OffsetsUnread) -> dict[UUID, int]:
+        assert (engine, contract.name, unread) == ("engine", contract_of().name, UNREAD)
+        return {item.break_id: 3 for item in items}
+
 
 @pytest.fixture
 def reading(monkeypatch: pytest.MonkeyPatch) -> Reading:
@@ -497,6 +503,7 @@ def test_all_is_read_behind_the_progress_and_the_losses_last(reading: Reading) -
     ]
     assert steps == [("progress_read", {"published": 1}), ("proved", {})]
     assert (proof.held, proof.rows, proof.offsets_unread) == (frozenset({"payouts"}), {"ev-1": (ROW,)}, UNREAD)
+    assert proof.unreadable_since == {ITEM.break_id: 3}
     assert (proof.progress.published, proof.taken_back) == (PUBLISHED, {ITEM.action_id: frozenset({"x"})})
     assert not proof.writers_open
 
