@@ -120,7 +120,8 @@ class OffsetsUnread:
         return self.at_topic.get(topic, self.at)
 
     def unreadable_of(self, topic: str) -> int:
-        return self.unreadable_at.get(topic, -1)
+        """Return that cut for one topic; for one that nobody asked about, the newest of any."""
+        return self.unreadable_at.get(topic, max(self.unreadable_at.values(), default=-1))
 
 
 @dataclass(frozen=True, kw_only=True)

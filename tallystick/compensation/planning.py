@@ -95,7 +95,7 @@ def make_plan(
             or _may_have_come(candidate, offsets_unread.at)
             or _row_may_have_come(candidate, rows_unread_at)
             or _correction_may_have_come(contract, rules, candidate, offsets_unread)
-            or _was_unreadable(contract, rules, candidate, offsets_unread)
+            or _was_unreadable(contract, candidate, offsets_unread)
             or _may_be_the_correction(contract, rules, candidate)
             or _row_fault(rules, candidate, place)
             or room.refusal(found.match_key, source.moved_minor)
@@ -209,16 +209,14 @@ def why_correction_may_have_come(unread_at: int) -> str:
     )
 
 
-def _was_unreadable(
-    contract: Contract, rules: CompensationRules, candidate: Candidate, offsets_unread: OffsetsUnread
-) -> str | None:
+def _was_unreadable(contract: Contract, candidate: Candidate, offsets_unread: OffsetsUnread) -> str | None:
     """Return whether its event, or another one of its key, may have been a record that no run could read, and that the
     log does not show any more. Such a record may have come with its row or event, and its break is found all the same.
     """
     found = candidate.item_break
-    if rules.dag_of(found.break_class) or found.break_class not in REPUBLISHABLE + REVERSIBLE + POSTABLE:
+    if found.break_class not in REPUBLISHABLE + REVERSIBLE + POSTABLE:
         return None
-    unreadable_at = offsets_unread.unreadable_of(contract.legs[found.leg])
+    unreadable_at = offsets_unread.unreadable_of(contract.legs.get(found.leg, ""))
     return why_it_was_unreadable(unreadable_at) if candidate.may_have_partner_in(unreadable_at) else None
 
 

@@ -508,11 +508,13 @@ def test_what_no_run_could_read_since_the_cut_before_a_break_may_be_about_it_onc
     cut_n: int, planned: int
 ) -> None:
     unread = OffsetsUnread(unreadable_at={"billing.payouts": cut_n})
-    elsewhere = OffsetsUnread(unreadable_at={"billing.fees": 9})
+    elsewhere = OffsetsUnread(unreadable_at={"billing.fees": 9, "billing.payouts": -1})
+    to_dag = HANDS_OVER["trigger"] | {"dags": {str(NEVER_PRODUCED): "by_hand"}}
     for rules, found in (
         (posting(), unposted(first_seen_cut=3)),
         (contract(**TAKES_BACK), candidate("a", break_class=DOUBLED, at=IN_PLACE, first_seen_cut=3)),
         (contract(), candidate("a", first_seen_cut=3)),
+        (contract(classes=(), trigger=to_dag), candidate("a", first_seen_cut=3)),
     ):
         drawn = make_plan(rules, run(), [found], offsets_unread=unread)
         assert len(drawn.items) == planned
