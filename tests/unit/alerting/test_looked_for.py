@@ -27,9 +27,14 @@ def expiring(topic: str | None, partition: int | None, *, notice: Notice = EXPIR
     return NoticeFound(notice=notice, sentence="It expires.", pages=True, details=where)
 
 
-def hangs(partition: int) -> DoubtFound:
-    where = {"topic": "billing", "partition": partition, "producer_id": 7}
-    return DoubtFound(doubt=HANGING, sentence="It hangs.", details=where)
+def hangs(partition: int, producer_id: int | None = 7, *, doubt: Doubt = HANGING) -> DoubtFound:
+    where = {"topic": "billing", "partition": partition, "producer_id": producer_id}
+    return DoubtFound(doubt=doubt, sentence="It hangs.", details=where)
+
+
+def held(partition: int, producer_id: int | None) -> DoubtFound:
+    """A run that a transaction holds which a coordinator lists, or of which nobody is named."""
+    return hangs(partition, producer_id, doubt=Doubt.HELD_BY_OPEN_TRANSACTION)
 
 
 def run(*found: NoticeFound | DoubtFound, firing: tuple[Alert, ...] = (), **unseen: set[str]) -> dict[str, Alert]:
@@ -98,3 +103,36 @@ def test_an_acknowledged_alert_is_told_again_where_as_much_is_seen_at_another_pl
 def test_only_what_fires_is_kept_by_a_run_that_could_not_look() -> None:
     blind = run_result("payouts", 5, unseen={RISK: frozenset({"billing"}), EXPIRES: frozenset({"billing[0]"})})
     assert not_looked_for(blind, {RISK: fired(RISK, places=["billing"]), GROWS: fired(GROWS)}) == {RISK}
+
+
+@pytest.mark.parametrize(
+    ("holder", "stays"),
+    [
+        pytest.param(held(0, 9), False, id="another producer"),
+        pytest.param(held(0, 7), True, id="its own producer"),
+        pytest.param(held(0, None), True, id="nobody is named"),
+        pytest.param(held(1, 7), False, id="its own producer, elsewhere"),
+    ],
+)
+def test_a_hanging_transaction_is_over_though_another_producer_holds_its_partition(
+    holder: DoubtFound, stays: bool
+) -> None:
+    (alert,) = run(hangs(0)).values()
+    said = run(holder, firing=(alert,))
+    assert (HANGING not in said) is stays
+    assert stays or said[HANGING].action is AlertAction.RESOLVE
+
+
+def test_an_alert_of_an_older_release_that_names_no_producer_stays_while_anything_holds_its_partition() -> None:
+    old = fired(HANGING, count=1, places=["billing[0]"])
+    assert HANGING not in run(held(0, 9), firing=(old,))
+    assert run(held(1, 9), firing=(old,))[HANGING].action is AlertAction.RESOLVE
+
+
+def test_the_producer_of_a_place_that_could_not_be_looked_at_goes_on_with_the_incident() -> None:
+    both = run(hangs(0), hangs(1, 8))[HANGING]
+    one = run(hangs(1, 8), held(0, 7), firing=(both,))[HANGING]
+    assert one.details["producers"] == ["billing 0 7", "billing 1 8"]
+    assert HANGING not in run(held(0, 7), firing=(one,))
+    mended = run(hangs(1, 8), held(0, 9), firing=(both,))[HANGING]
+    assert (mended.details["places"], mended.details["producers"]) == (["billing[1]"], ["billing 1 8"])
