@@ -2,15 +2,13 @@
 
 from datetime import UTC, datetime, timedelta
 
-from tallystick.kafka_cluster.state import TopicSettings, UnreadExpiry
+from tallystick.kafka_cluster.state import END_OF_TIME_MS, TopicSettings, UnreadExpiry
 from tallystick.kafka_log.fetch import Fetch, OffsetNotInLog
 from tallystick.kafka_log.log_walk import walk_batches
 from tallystick.model.cut import PartitionSnapshot, TopicSlice
 from tallystick.model.offsets import OffsetRange
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LAST_MS = 253_402_300_800_000
-"""The year 10000: a longer retention, or a client's wild timestamp, is never."""
 
 
 def read_unread_expiry(
@@ -22,11 +20,10 @@ def read_unread_expiry(
     segments only delay that. Source: KIP-32. retention.bytes cannot be foreseen.
     """
     first = max(topic_slice.offsets.kafka_offset_end, now.log_start)
-    expires = settings is not None and settings.retention_ms >= 0 and "delete" in settings.cleanup_policy
-    if settings is None or not expires or first >= now.high_watermark:
+    if settings is None or not settings.expires_by_time or first >= now.high_watermark:
         return None
     timestamp_ms = _timestamp_at(fetch, now, first)
-    if timestamp_ms is None or timestamp_ms + settings.retention_ms >= _LAST_MS:
+    if timestamp_ms is None or timestamp_ms + settings.retention_ms >= END_OF_TIME_MS:
         return None
     return UnreadExpiry(
         topic_partition=now.topic_partition,

@@ -27,6 +27,9 @@ from tallystick.model.findings import Money
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import OpenItem
 
+END_OF_TIME_MS = 253_402_300_800_000
+"""The year 10000: a longer retention, or a client's wild timestamp, is never."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TopicSettings:
@@ -45,6 +48,11 @@ class TopicSettings:
     @property
     def compacts(self) -> bool:
         return "compact" in self.cleanup_policy
+
+    @property
+    def expires_by_time(self) -> bool:
+        """Return whether retention takes records by their age, within the years that a time can tell."""
+        return "delete" in self.cleanup_policy and 0 <= self.retention_ms < END_OF_TIME_MS
 
 
 @dataclass(frozen=True, kw_only=True)

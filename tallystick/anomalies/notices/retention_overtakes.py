@@ -10,7 +10,7 @@ from datetime import timedelta
 from tallystick.contract.contract import Contract
 from tallystick.contract.verdict_deadline import next_firing
 from tallystick.kafka_cluster.state import ClusterState
-from tallystick.model.cut import Cut, PartitionSnapshot, TopicSlice, discontinuity
+from tallystick.model.cut import Cut, Discontinuity, PartitionSnapshot, TopicSlice, discontinuity
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import NoticeFound
 from tallystick.text.plain import format_time
@@ -43,17 +43,28 @@ def retention_overtakes(contract: Contract, cut: Cut, cluster: ClusterState) -> 
 
 
 def expiry_unseen(cut: Cut, cluster: ClusterState) -> Iterator[str]:
-    """Yield partitions with unread offsets of which nobody knows the retention, and those whose log does not go on."""
+    """Yield partitions that are not there, whose log was cut back, or with unread offsets of which nobody knows when
+    they expire. A topic that was made anew has nothing of the old one left to expire.
+    """
     after = {now.topic_partition: now for now in cluster.partitions_after}
     for topic_slice in cut.topic_slices:
         part = topic_slice.offsets.topic_partition
         now = after.get(part)
-        if now is None or discontinuity(cut, now) is not None or _unread_of_unknown(cluster, topic_slice, now):
+        if now is None or _is_unseen(cluster, topic_slice, now, discontinuity(cut, now)):
             yield str(part)
 
 
-def _unread_of_unknown(cluster: ClusterState, topic_slice: TopicSlice, now: PartitionSnapshot) -> bool:
-    return cluster.settings_of(now.topic) is None and topic_slice.offsets.kafka_offset_end < now.high_watermark
+def _is_unseen(
+    cluster: ClusterState, topic_slice: TopicSlice, now: PartitionSnapshot, broken_off: Discontinuity | None
+) -> bool:
+    """Return whether unread offsets may expire, and no time of it was read: the settings are unknown, the batch names
+    no time, or was gone when it was read, as one is that has just expired.
+    """
+    if broken_off is not None:
+        return broken_off is Discontinuity.TRUNCATED
+    settings, foreseen = cluster.settings_of(now.topic), {one.topic_partition for one in cluster.expiries}
+    may_expire = settings is None or (settings.expires_by_time and now.topic_partition not in foreseen)
+    return may_expire and topic_slice.offsets.kafka_offset_end < now.high_watermark
 
 
 def _in(left: timedelta) -> str:

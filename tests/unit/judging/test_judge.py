@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from tallystick.kafka_cluster.state import ClusterState, ExecutedAction, TopicSettings
+from tallystick.kafka_cluster.state import ClusterState, ExecutedAction, TopicSettings, UnreadExpiry
 from tallystick.ledger.protocol import HorizonHolder
 from tallystick.matching.evidence import Evidence, LegsCase
 from tallystick.matching.match_case import Entry, MatchResult, RecordLocation
@@ -542,6 +542,11 @@ def test_matched_money_is_counted_per_currency() -> None:
 
 @pytest.mark.parametrize("settings", [(KEPT,), ()], ids=["read", "not read"])
 def test_a_result_names_by_class_the_places_that_its_run_could_not_look_at(settings: tuple[TopicSettings, ...]) -> None:
-    around = ClusterState(topic_settings=settings, partitions_after=(partition_at(high_watermark=21),))
+    foreseen = UnreadExpiry(topic_partition=PART, kafka_offset=20, expires_utc=NOON + 9 * HOUR)
+    around = ClusterState(
+        topic_settings=settings,
+        partitions_after=(partition_at(high_watermark=21),),
+        expiries=(foreseen,) * len(settings),
+    )
     unseen = {"promise_at_risk": {TOPIC}, "retention_overtakes": {str(PART)}}
     assert judged(evidence_of(cluster=around)).unseen == ({} if settings else unseen)

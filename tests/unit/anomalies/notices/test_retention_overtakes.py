@@ -1,5 +1,6 @@
 """M4, as a forecast: when unread offsets expire, and when the next run is."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,7 +13,7 @@ from tallystick.model.cut import PartitionSnapshot
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import NoticeFound
 from tests.unit.anomalies.planted import Pair, PlantedCases
-from tests.unit.builders import HOUR, MINUTE, NOON, PART, contract_of, cut_of, evidence_of, partition_at
+from tests.unit.builders import HOUR, MINUTE, NOON, PART, contract_of, cut_of, evidence_of, partition_at, slice_of
 from tests.unit.cluster_settings import KEPT
 
 
@@ -66,19 +67,41 @@ def test_the_forecast_says_when_and_when_the_next_run_is(left: timedelta, says: 
     assert found.sentence == (f"billing.payouts[0]: unread offsets, from 20 on, expire {says}, the next run is in 6 h.")
 
 
+FORESEEN = (UnreadExpiry(topic_partition=PART, kafka_offset=20, expires_utc=NOON + 9 * HOUR),)
+UNREAD = (partition_at(high_watermark=21),)
+
+
 @pytest.mark.parametrize(
-    ("settings", "partitions", "unseen"),
+    ("settings", "partitions", "expiries", "unseen"),
     [
-        pytest.param((KEPT,), (partition_at(high_watermark=21),), [], id="looked at"),
-        pytest.param((), (partition_at(high_watermark=21),), [str(PART)], id="of unknown settings"),
-        pytest.param((), (partition_at(),), [], id="nothing is unread"),
-        pytest.param((KEPT,), (partition_at(high_watermark=19),), [str(PART)], id="cut back"),
-        pytest.param((KEPT,), (partition_at(topic_id="another"),), [str(PART)], id="made anew"),
-        pytest.param((KEPT,), (), [str(PART)], id="gone"),
+        pytest.param((KEPT,), UNREAD, FORESEEN, [], id="looked at"),
+        pytest.param((), UNREAD, (), [str(PART)], id="of unknown settings"),
+        pytest.param((), (partition_at(),), (), [], id="nothing is unread"),
+        pytest.param((KEPT,), UNREAD, (), [str(PART)], id="has just expired, or names no time"),
+        pytest.param((KEPT,), (partition_at(),), (), [], id="no time, and nothing is unread"),
+        pytest.param((replace(KEPT, retention_ms=-1),), UNREAD, (), [], id="kept for ever"),
+        pytest.param((replace(KEPT, retention_ms=2**63 - 1),), UNREAD, (), [], id="kept as good as for ever"),
+        pytest.param((replace(KEPT, cleanup_policy=("compact",)),), UNREAD, (), [], id="only compacts"),
+        pytest.param((KEPT,), (partition_at(high_watermark=19),), (), [str(PART)], id="cut back"),
+        pytest.param((KEPT,), (partition_at(topic_id="another"),), (), [], id="made anew"),
+        pytest.param((), (partition_at(topic_id="another", high_watermark=21),), (), [], id="made anew, and written"),
+        pytest.param((KEPT,), (), (), [str(PART)], id="gone"),
     ],
 )
 def test_a_partition_of_which_nobody_knows_when_it_expires_is_unseen(
-    settings: tuple[TopicSettings, ...], partitions: tuple[PartitionSnapshot, ...], unseen: list[str]
+    settings: tuple[TopicSettings, ...],
+    partitions: tuple[PartitionSnapshot, ...],
+    expiries: tuple[UnreadExpiry, ...],
+    unseen: list[str],
 ) -> None:
-    cluster = ClusterState(topic_settings=settings, partitions_after=partitions)
+    cluster = ClusterState(topic_settings=settings, partitions_after=partitions, expiries=expiries)
     assert list(findings_of(expiry_unseen, evidence_of(cluster=cluster))) == unseen
+
+
+def test_of_two_partitions_only_the_one_that_was_not_looked_at_is_unseen() -> None:
+    cut = cut_of(slice_of(10, 20), slice_of(10, 20, topic="billing.fees"))
+    after = (UNREAD[0], replace(UNREAD[0], topic="billing.fees"))
+    cluster = ClusterState(
+        topic_settings=(KEPT, replace(KEPT, topic="billing.fees")), partitions_after=after, expiries=FORESEEN
+    )
+    assert list(findings_of(expiry_unseen, evidence_of(cut=cut, cluster=cluster))) == ["billing.fees[0]"]
