@@ -59,7 +59,7 @@ RULED_OUT: Mapping[BreakClass, tuple[str, ...]] = {
     ),
     BreakClass.DUPLICATE_IN_TOPIC_COMPENSATED: (
         "It is not a fault of the pipeline itself: one copy carries the header of our compensating action.",
-        "It is not a repair made twice: of the two copies one carries the header, and the other does not.",
+        "The two copies are not one repair made twice: one of them carries the header, and the other does not.",
     ),
     BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN: (
         "It is a duplicate for certain; its cause is not: a producer id, a session or the other copy is not there.",

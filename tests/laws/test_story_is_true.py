@@ -49,6 +49,9 @@ def test_an_action_that_stands_twice_beside_the_original_repeats_itself_and_not_
     beside = story_of(evidence, BreakClass.DUPLICATE_IN_TOPIC_COMPENSATED)
     assert "The copy that it repeats is offset 11 of billing.payouts[0]." in beside
     assert "stands on the log once" not in beside
+    assert "It is not a repair made twice" not in beside
+    assert "The two copies are not one repair made twice: one of them carries the header" in beside
+    assert "are not one repair made twice" not in twice
 
 
 def test_an_event_under_the_wrong_leg_is_not_said_to_be_alone_beside_the_right_one() -> None:
