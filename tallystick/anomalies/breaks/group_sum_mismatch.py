@@ -49,6 +49,6 @@ def _story(group: WholeAndParts, missing_minor: int | None) -> str:
     says = f"{whole.item_id} says {whole.amount_minor} {whole.currency}".rstrip()
     if missing_minor is None:
         return f"{says}, and {parts} not all of that currency: there is no sum."
-    is_short = missing_minor * whole.amount_minor > 0  # of the sign of the whole: a refund lacks refunds
+    is_short = missing_minor * (whole.amount_minor or 1) > 0  # of the sign of the whole: a refund lacks refunds
     wrong = f"{abs(missing_minor)} {'missing' if is_short else 'too much'}"
     return f"{says}, and {parts} {group.sum_minor} together: {wrong} (minor units)."

@@ -84,8 +84,15 @@ class TestPlanted(PlantedCases):
             (event(11, amount_minor=-600), row(1, amount_minor=0)),
             "events",
             600,
-            "ledger:1 says 0 EUR, and its 1 part is -600 together: 600 too much (minor units).",
-            id="nothing was to be refunded",
+            "ledger:1 says 0 EUR, and its 1 part is -600 together: 600 missing (minor units).",
+            id="less than nothing",
+        ),
+        pytest.param(
+            (event(11, amount_minor=600), row(1, amount_minor=0)),
+            "events",
+            600,
+            "ledger:1 says 0 EUR, and its 1 part is 600 together: 600 too much (minor units).",
+            id="more than nothing",
         ),
     ],
 )
