@@ -77,3 +77,17 @@ def test_a_row_without_an_amount_is_not_said_to_name_money_or_to_agree_in_curren
     assert "It says 0.00 EUR." in nothing
     no_currency = story_of(evidence_of(row(1, currency=""), event(11)), BreakClass.CURRENCY_MISMATCH)
     assert "It says 1,000 minor units of an unknown currency." in no_currency
+
+
+def test_a_whole_without_an_amount_is_not_said_to_name_money() -> None:
+    summed = contract_of(T2L, match={"many_to_one": "events"})
+    parts = event(11, amount_minor=600), event(12, amount_minor=400)
+    told_of: dict[str, str] = {}
+    for name, whole in {"none": row(1, amount_minor=0, currency=""), "nothing": row(1, amount_minor=0)}.items():
+        evidence = evidence_of(*parts, whole, direction=T2L, contract=summed)
+        told_of[name] = story_of(evidence, BreakClass.GROUP_SUM_MISMATCH)
+    assert "ledger:1 says no whole amount of a currency, and its 2 parts are 1000 EUR together" in told_of["none"]
+    assert "10.00 EUR: match key ev-1" in told_of["none"]
+    assert "says 0" not in told_of["none"]
+    assert "of that currency" not in told_of["none"]
+    assert "ledger:1 says 0 EUR, and its 2 parts are 1000 together: 1000 too much" in told_of["nothing"]

@@ -94,6 +94,47 @@ class TestPlanted(PlantedCases):
             "ledger:1 says 0 EUR, and its 1 part is 600 together: 600 too much (minor units).",
             id="more than nothing",
         ),
+        pytest.param(
+            (event(11, amount_minor=600), event(12, amount_minor=400), row(1, amount_minor=0, currency="")),
+            "events",
+            1_000,
+            "ledger:1 says no whole amount of a currency, and its 2 parts are 1000 EUR together (minor units).",
+            id="a whole without an amount",
+        ),
+        pytest.param(
+            (event(11, amount_minor=-600), row(1, amount_minor=0, currency="")),
+            "events",
+            -600,
+            "ledger:1 says no whole amount of a currency, and its 1 part is -600 EUR together (minor units).",
+            id="a whole without an amount, of a refund",
+        ),
+        pytest.param(
+            (
+                event(11, amount_minor=600),
+                event(12, amount_minor=400, currency="AUD"),
+                row(1, amount_minor=0, currency=""),
+            ),
+            "events",
+            600,
+            "ledger:1 says no whole amount of a currency, and its 2 parts are of 2 currencies: there is no sum.",
+            id="a whole without an amount, of parts in two currencies",
+        ),
+        pytest.param(
+            (event(11, amount_minor=2**63 - 1), event(12, amount_minor=2**63 - 1), row(1, amount_minor=0, currency="")),
+            "events",
+            2**63 - 1,
+            "ledger:1 says no whole amount of a currency, and its 2 parts are 18446744073709551614 EUR together "
+            "(minor units).",
+            id="a whole without an amount, of parts beyond a bigint",
+        ),
+        pytest.param(
+            (event(11, amount_minor=-(2**63)), event(12, amount_minor=-(2**63)), row(1, amount_minor=0, currency="")),
+            "events",
+            -(2**63),
+            "ledger:1 says no whole amount of a currency, and its 2 parts are -18446744073709551616 EUR together "
+            "(minor units).",
+            id="a whole without an amount, of refunds beyond a bigint",
+        ),
     ],
 )
 def test_the_break_says_what_is_wrong_with_the_sum(
