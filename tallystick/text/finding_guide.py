@@ -372,7 +372,7 @@ NOTICE_TEXTS: Mapping[Notice, ClassText] = {
     ),
     Notice.OFFSETTING_ERRORS: ClassText(
         title="Errors that cancel out",
-        means="Items disagree, and the errors that this run found cancel out: no difference of totals shows them.",
+        means="Items disagree, and in one currency or more the errors that this run found add up to nothing.",
         check_first="The breaks beside this.",
     ),
     Notice.UNFILTERED_READER: ClassText(

@@ -1,7 +1,7 @@
-"""X3: items disagree, and the errors that a run found cancel out, so that no difference of totals shows them.
+"""X3: items disagree, and the errors that a run found in a currency cancel out, so that their sum shows none of them.
 
 Whether totals agree is another matter: they are those of what this window read, and an error may be of an item that
-was carried to it, or beside pairs of two windows.
+was carried to it, or beside pairs of two windows. Errors in another currency need not cancel out.
 """
 
 from collections.abc import Iterator

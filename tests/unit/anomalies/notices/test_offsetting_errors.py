@@ -10,6 +10,7 @@ from tallystick.matching.evidence import Evidence
 from tallystick.matching.match_case import Entry, RecordLocation
 from tallystick.model.finding_names import BreakClass, Notice
 from tallystick.model.findings import NoticeFound
+from tallystick.text.finding_guide import NOTICE_TEXTS
 from tests.unit.anomalies.findings import TWO_LEGS
 from tests.unit.anomalies.planted import Pair, PlantedCases
 from tests.unit.builders import (
@@ -126,6 +127,16 @@ def test_one_currency_may_cancel_out_and_another_not() -> None:
         *(event(11, "a", 100), row(1, "b", 100), event(12, "c", 7, "JPY")),
     )
     assert (found.count, found.details["moved_minor"]) == (2, {"EUR": 100})
+
+
+def test_the_guide_holds_also_where_totals_differ_and_where_another_currency_does_not_cancel_out() -> None:
+    """What is said of totals stands in the sentence alone, which knows them."""
+    means = NOTICE_TEXTS[Notice.OFFSETTING_ERRORS].means
+    of_an_earlier_window = errors_of(row(1, "ev-2"), carried=[item_of(event(3, "ev-1"))], ledger_money={"EUR": 1_000})
+    of_two_currencies = errors_of(event(11, "a", 1_000), row(1, "b", 1_000), event(12, "c", 7, "JPY"))
+    assert [found.sentence for found in (*of_an_earlier_window, *of_two_currencies)] == [f"{CANCELS_OUT}."] * 2
+    assert "total" not in means
+    assert "in one currency or more" in means
 
 
 def test_what_merely_waits_cancels_nothing_out() -> None:
