@@ -17,6 +17,11 @@ from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemState, OpenItem, WriteOff
 from tallystick.text.plain import escape_untrusted, format_time, given_text
 
+_LET_ONE_LOOK = (
+    "let windows be judged until they have read all that had been written when one of them was marked, then look "
+    "again: tallystick explain"
+)
+
 
 class WriteOffRefused(TallystickError):
     """This break cannot be written off so. The message says what was found, what was expected and what to do."""
@@ -83,8 +88,8 @@ class RepairBegun:
 
 
 def refuse_while_repaired(break_id: UUID, repairs: Sequence[RepairBegun], *, seen_up_to_utc: datetime) -> None:
-    """Money that is given up must not be paid by a repair as well. seen_up_to_utc: when the newest cut was marked
-    that had read the sides that they change as far as these were written by then.
+    """Money that is given up must not be paid by a repair as well. seen_up_to_utc: by when all of what had come to the
+    sides that they change has been read.
 
     Raises WriteOffRefused while a repair is under way, and until a run has looked what a repair that is done came to.
     What another contract may have done about a break that is over counts as done by then.
@@ -94,7 +99,7 @@ def refuse_while_repaired(break_id: UUID, repairs: Sequence[RepairBegun], *, see
             raise WriteOffRefused(
                 f"break {break_id}: {repair.plan} may have repaired it by {format_time(repair.over_at_utc)}, when its "
                 "own break was over, and no cut made since has read all of what that changes; expected a run that has "
-                "looked; let a window be judged that nothing holds up, then look again: tallystick explain"
+                f"looked; {_LET_ONE_LOOK}"
             )
         if repair.over_at_utc is not None:
             continue
@@ -122,8 +127,7 @@ def refuse_while_repaired(break_id: UUID, repairs: Sequence[RepairBegun], *, see
         if repair.done_at_utc > seen_up_to_utc:
             raise WriteOffRefused(
                 f"break {break_id}: {repair.plan} repaired it at {format_time(repair.done_at_utc)}, and no cut "
-                "made since has read all of what that changes; expected a run that has looked; let a window be judged "
-                "that nothing holds up, then look again: tallystick explain"
+                f"made since has read all of what that changes; expected a run that has looked; {_LET_ONE_LOOK}"
             )
 
 

@@ -137,16 +137,21 @@ class HandedBooks:
 
 @pytest.fixture
 def handed(monkeypatch: pytest.MonkeyPatch) -> HandedBooks:
-    config = Config(direction="ledger_to_topic", producer_mode="plain", carrier_mode="at_most")
+    return handed_books(monkeypatch, "xmin", LOST)
+
+
+def handed_books(monkeypatch: pytest.MonkeyPatch, slice_by: str, begin: Sequence[Any], **ledger: Any) -> HandedBooks:
+    config = Config(direction="ledger_to_topic", slice_by=slice_by, producer_mode="plain", carrier_mode="at_most")
     play = Play(Schedule(config, ()))
-    document = contract_of("ledger_to_topic", "xmin", 1).model_dump(mode="json", exclude_defaults=True)
+    document = contract_of("ledger_to_topic", slice_by, 1).model_dump(mode="json", exclude_defaults=True)
+    document["ledger"] |= ledger
     document["compensation"] = {
         "trigger": {"connection": "airflow", "dags": {"missing_in_topic_never_produced": DAG_ID}},
         "max_amount_minor": {"EUR": 10_000_000},
         "four_eyes_above_minor": {"EUR": 10_000_000},
     }
     play.world.contracts = (Contract.model_validate(document),)
-    for step in steps_of(*LOST):
+    for step in steps_of(*begin):
         play.do(step)
     airflow = AirflowOfAnOwner()
     monkeypatch.setattr(trigger_dags, "_airflow_of", lambda *_: None)
@@ -492,6 +497,57 @@ def test_what_a_dag_has_is_written_off_once_its_run_was_seen_ended_and_a_cut_has
     assert handed.write_off(plan) is ItemState.WRITTEN_OFF
     assert handed.start(plan) == [("already_done", "")]
     assert len(handed.airflow.started) == 1
+
+
+@pytest.mark.parametrize(("slice_by", "ledger"), [("jdbc", {}), ("parquet", {"quiet_seconds": 3600})])
+def test_what_a_dag_has_is_written_off_where_each_cut_leaves_the_newest_rows_to_the_next_one(
+    monkeypatch: pytest.MonkeyPatch, slice_by: str, ledger: dict[str, Any]
+) -> None:
+    rows = (("trade", 0, 0),) * 5
+    lost = ("window", ("half_trade", 2, 7), ("lose", 0, 0), *rows, "window", *rows, "window", *rows, "window")
+    handed = handed_books(monkeypatch, slice_by, lost, **ledger)
+    plan = handed.plan()
+    handed.start(plan)
+    handed.airflow.runs[str(plan.items[0].action_id)]["state"] = "failed"
+    handed.world.clock.now += timedelta(seconds=1)
+    handed.look(plan)
+    for is_read in (False, True):
+        for step in steps_of(*rows, "window"):
+            handed.play.do(step)
+        newest = run_functions.last_cut(handed.store, "books")
+        assert newest is not None
+        assert newest.ledger_slice.held
+        if not is_read:
+            with pytest.raises(WriteOffRefused, match="no cut made since has read"):
+                handed.write_off(plan)
+    assert handed.write_off(plan) is ItemState.WRITTEN_OFF
+
+
+def test_a_cut_that_was_closed_unread_has_not_looked_and_the_next_one_has(handed: HandedBooks) -> None:
+    plan = handed.plan()
+    handed.start(plan)
+    handed.airflow.runs[str(plan.items[0].action_id)]["state"] = "success"
+    handed.world.clock.now += timedelta(seconds=1)
+    handed.look(plan)
+    for step in steps_of(("cluster_down", 0, 0, 20), "window", "close_cut", "cluster_down"):
+        handed.play.do(step)
+    assert len(run_functions.closed_cuts_before(handed.store, "books", 99)) == 1
+    with pytest.raises(WriteOffRefused, match="no cut made since has read"):
+        handed.write_off(plan)
+    handed.play.product.window()
+    assert handed.write_off(plan) is ItemState.WRITTEN_OFF
+
+
+def test_of_a_topic_that_was_made_again_no_cut_has_looked(handed: HandedBooks) -> None:
+    plan = handed.plan()
+    handed.start(plan)
+    handed.airflow.runs[str(plan.items[0].action_id)]["state"] = "success"
+    handed.world.clock.now += timedelta(seconds=1)
+    handed.look(plan)
+    for step in steps_of("recreate", "window", "window"):
+        handed.play.do(step)
+    with pytest.raises(WriteOffRefused, match="no cut made since has read"):
+        handed.write_off(plan)
 
 
 def test_a_run_that_is_gone_or_not_ours_was_not_seen_ended(handed: HandedBooks) -> None:

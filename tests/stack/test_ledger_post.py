@@ -6,6 +6,7 @@ One file, since each test posts to the same kind of table and shares its world.
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -102,6 +103,38 @@ def test_what_was_posted_is_not_given_up_before_a_run_has_read_the_ledger_as_far
     books.both(payment("w3"))
     assert not books.next_run().cut.ledger_slice.held
     assert give_up().outstanding == 0
+
+
+def test_what_was_posted_is_given_up_where_one_transaction_or_another_is_open_across_every_cut(
+    books: LiveBooks,
+) -> None:
+    """No slice ever reaches its mark, and each one passes that of the cut before."""
+    _, plan = missing(books, LOST)
+    off = write_off_of(by="eve", reason="paid by hand", at_utc=datetime(2026, 3, 1, 12, tzinfo=UTC))
+    (found,) = outstanding_breaks(books.store, books.contract.name)
+    break_id = str(found.item_break.break_id)
+    with ExitStack() as opened:
+
+        def open_one() -> psycopg.Connection[Any]:
+            holder = opened.enter_context(books.connect())
+            holder.autocommit = False
+            holder.execute("SELECT pg_current_xact_id()")
+            return holder
+
+        holder = open_one()
+        assert posted(books, plan).count(ActionResult.PUBLISHED) == 1
+        archive(books, LOST)
+        for n in (2, 3):
+            following = open_one()
+            holder.rollback()
+            holder = following
+            books.both(payment(f"w{n}"))
+            assert books.next_run(settled=False).cut.ledger_slice.held
+            if n == 2:
+                with pytest.raises(WriteOffRefused, match="no cut made since has read all of what that changes"):
+                    write_off_break(books.store, books.contract.name, break_id, off)
+        assert write_off_break(books.store, books.contract.name, break_id, off).outstanding == 0
+        holder.rollback()
 
 
 def rows_of(books: LiveBooks) -> list[tuple[str, int]]:

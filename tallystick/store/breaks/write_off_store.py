@@ -3,14 +3,15 @@
 The rows belong to the newest judged cut, as a further step after its run: the next cut carries what they say, and
 reading that cut again sees none of them. So no cut may be open meanwhile; its run may have read the items already.
 
-A break that was repaired waits for a cut that has read the sides that this changes as far as they were written: its run
-clears it. One that an open transaction, a lagging replica or the ledger's horizon held up has not read them so, nor one
-whose slices end by timestamp. The same holds for a break of whose event another contract has repaired the topic, and
-where nobody knows whether that one has, once its own break is over: nobody may reopen it then.
+A break that was repaired waits until the sides that this changes are read as far as they had been written at a cut's
+sample after it: that run clears it, or a later one that reads what an open transaction, a lagging replica or the
+ledger's horizon held up. A cut that people closed has read nothing. The same holds for a break of whose event another
+contract has repaired the topic, and where nobody knows whether that one has, once its own break is over: nobody may
+reopen it then.
 """
 
 from collections.abc import Collection, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -32,16 +33,16 @@ from tallystick.host.terminal_user import Terminal, at_terminal
 from tallystick.model.break_history import LifeStep
 from tallystick.model.cut import Cut
 from tallystick.model.findings import Break
-from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import OpenItem, WriteOff
 from tallystick.store.alerts.alert_store import firing_seen_by, insert_alerts
 from tallystick.store.break_lock import hold_breaks
 from tallystick.store.breaks.break_store import find_break, life_of_break
+from tallystick.store.breaks.sides_read_store import sides_read_up_to
 from tallystick.store.plans.claim_store import outstanding_among
 from tallystick.store.plans.plan_life_store import RUNS_ENDED, VERIFIED
 from tallystick.store.plans.plan_store import HOLDING, ActionState
 from tallystick.store.runs.contract_store import read_contract
-from tallystick.store.runs.cut_store import CutNotFound, last_cuts_read_whole, no_run_under_way, read_cut
+from tallystick.store.runs.cut_store import CutNotFound, no_run_under_way
 from tallystick.store.runs.open_item_store import item_columns
 from tallystick.store.runs.outstanding_store import outstanding_seen_by
 from tallystick.store.schema import audit, compensation_action, compensation_plan, open_item, verdict
@@ -71,7 +72,9 @@ def write_off_break(
         repairs = _repairs_begun(connection, contract_name, found.break_id, done_to_the_topic(contract, found, cut))
         for repair in repairs:
             sides = repair.sides_changed(cut, contract.legs.get(found.leg, ""))
-            refuse_while_repaired(found.break_id, [repair], seen_up_to_utc=_read_whole_up_to(engine, cut, sides))
+            refuse_while_repaired(
+                found.break_id, [repair], seen_up_to_utc=sides_read_up_to(engine, contract_name, sides)
+            )
         steps = [_next_step(life, item, cut.n) for item in items]
         rows = [_row(contract_name, cut.n, item, n, write_off) for item, n in zip(items, steps, strict=True)]
         connection.execute(insert(open_item), rows)
@@ -115,17 +118,6 @@ def done_to_the_topic(contract: Contract, found: Break, cut: Cut) -> tuple[str, 
         **vars(source_of_break(found)),
     )
     return effect_hashes(item, topic_id=ids.get(topic, topic), ledger="")
-
-
-def _read_whole_up_to(engine: Engine, cut: Cut, sides: Collection[TopicPartition | None]) -> datetime:
-    """Return by when all of what had come to these sides has been read up to this cut, or given up by a cut that
-    people closed.
-    """
-    whole = last_cuts_read_whole(engine, cut.contract, [(side, cut.n + 1) for side in sides])
-    if (n := min(whole.values())) == cut.n:
-        return cut.marked_at_utc
-    read = read_cut(engine, cut.contract, n)
-    return read.marked_at_utc if read else datetime.min.replace(tzinfo=UTC)
 
 
 def _repairs_begun(

@@ -93,7 +93,7 @@ def read_cursor_positions(
     engine: Engine, contract_name: str, sides: Collection[TopicPartition | None], *, before: int, cuts: int
 ) -> tuple[CursorPosition, ...]:
     """Read where up to so many cuts before this one ended, on these sides; None is the ledger. Oldest first."""
-    named = {_side(side): side for side in sides}
+    named = {side_name(side): side for side in sides}
     statement = (
         select(
             cut_slice.c.side,
@@ -133,8 +133,8 @@ def last_cuts_read_whole(
 
     What it has not read came behind its sample. A cut whose marks lie by timestamp is none: its sample was late.
     """
-    ordered = sorted(asked, key=lambda one: (_side(one[0]), one[1]))
-    sides = literal([_side(part) for part, _ in ordered], ARRAY(Text))
+    ordered = sorted(asked, key=lambda one: (side_name(one[0]), one[1]))
+    sides = literal([side_name(part) for part, _ in ordered], ARRAY(Text))
     befores = literal([before for _, before in ordered], ARRAY(Integer))
     wanted = (
         func.unnest(sides, befores)
@@ -165,7 +165,7 @@ def last_cuts_read_whole(
     statement = select(wanted.c.side, wanted.c.before, func.coalesce(newest, first, -1).label("newest"))
     with engine.connect() as connection:
         found = {(row.side, row.before): int(row.newest) for row in connection.execute(statement)}
-    return {(part, before): found[_side(part), before] for part, before in ordered}
+    return {(part, before): found[side_name(part), before] for part, before in ordered}
 
 
 def first_cuts_read_whole(
@@ -174,7 +174,7 @@ def first_cuts_read_whole(
     """Return the first cut behind that one whose slice of a side has reached its mark, and had anything to read; no
     side where there is none. None is the ledger.
     """
-    named = {_side(side): side for side in asked}
+    named = {side_name(side): side for side in asked}
     wanted = func.unnest(literal(sorted(named), ARRAY(Text))).table_valued(column("side", Text), name="wanted")
     wanted = wanted.render_derived()
     expired = func.coalesce(big_integer(cut_slice.c.details["expired"]), 0)
@@ -326,7 +326,8 @@ def _slice_rows(connection: Connection, cut: Cut) -> list[dict[str, Any]]:
     ]
 
 
-def _side(topic_partition: TopicPartition | None) -> str:
+def side_name(topic_partition: TopicPartition | None) -> str:
+    """Return what slices of this side are stored under; None is the ledger."""
     return f"topic:{topic_partition.topic}:{topic_partition.partition}" if topic_partition else LEDGER
 
 
@@ -336,7 +337,7 @@ def _slices(cut: Cut) -> list[tuple[str, int, int, Any]]:
     return [
         *(
             (
-                _side(part.offsets.topic_partition),
+                side_name(part.offsets.topic_partition),
                 part.offsets.kafka_offset_start,
                 part.offsets.kafka_offset_end,
                 _TOPIC_SLICE.dump_python(part, mode="json"),

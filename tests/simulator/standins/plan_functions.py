@@ -6,7 +6,7 @@ One file, since a claim, its outcome and its write-off look at the same rows of 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -25,7 +25,7 @@ from tallystick.compensation.write_off import (
 )
 from tallystick.host.terminal_user import Terminal
 from tallystick.model.break_history import ExecutedRepair, KnownRepair, LifeStep
-from tallystick.model.cut import Cut, JudgedPart
+from tallystick.model.cut import JudgedPart
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import total_money
 from tallystick.model.offsets import TopicPartition
@@ -58,10 +58,10 @@ from tallystick.store.plans.same_effect_store import (
 from tests.simulator.standins.alert_functions import firing_alerts
 from tests.simulator.standins.run_functions import (
     contract_begun_under,
-    last_cuts_read_whole,
     one_run_at_rest,
     outstanding_classes,
     read_contract,
+    sides_read_up_to,
 )
 from tests.simulator.standins.store import ActionRow, Store
 
@@ -449,7 +449,7 @@ def write_off_break(
         ]
         for repair in begun:
             sides = repair.sides_changed(cut, contract.legs.get(found.leg, ""))
-            refuse_while_repaired(break_id, [repair], seen_up_to_utc=_read_whole_up_to(engine, cut, sides))
+            refuse_while_repaired(break_id, [repair], seen_up_to_utc=sides_read_up_to(engine, contract_name, sides))
         for item in items:
             chapters = engine.of(contract_name).items[item.item_id]
             step = 1 + sum(one.step > 0 and one.cut_n == cut.n for one in chapters)
@@ -475,11 +475,6 @@ def write_off_break(
         outstanding=left.count if left else 0,
         alert_resolved=bool(alerts),
     )
-
-
-def _read_whole_up_to(engine: Store, cut: Cut, sides: Collection[TopicPartition | None]) -> datetime:
-    n = min(last_cuts_read_whole(engine, cut.contract, [(side, cut.n + 1) for side in sides]).values())
-    return engine.of(cut.contract).cuts[n].cut.marked_at_utc if n >= 0 else datetime.min.replace(tzinfo=UTC)
 
 
 def _repair_begun(engine: Store, stored: StoredAction, *, own: bool) -> RepairBegun:

@@ -6,7 +6,7 @@ One file, since they are the real functions' twins, one after the other in the o
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from tallystick.alerting.alert import Alert, Outstanding
@@ -30,7 +30,7 @@ from tallystick.store.runs import loss_store
 from tallystick.store.runs.cut_store import CutAlreadyOpen, CutNotFound, CutOutOfOrder
 from tallystick.store.runs.run_store import AttemptFenced, VerdictDiffers
 from tests.simulator.standins.kept_state import KeptClusterState
-from tests.simulator.standins.store import ConstraintViolated, CutRow, Store, VerdictRow
+from tests.simulator.standins.store import Books, ConstraintViolated, CutRow, Store, VerdictRow
 
 _NO_DOCUMENTS: Mapping[str, Any] = {}
 
@@ -468,6 +468,58 @@ def _slice_of(cut: Cut, part: TopicPartition | None) -> TopicSlice | LedgerSlice
 def _has_read_whole(cut: Cut, part: TopicPartition | None) -> bool:
     found = _slice_of(cut, part)
     return found is not None and not found.held and not cut.by_time
+
+
+def sides_read_up_to(engine: Store, contract_name: str, sides: Collection[TopicPartition | None]) -> datetime:
+    return min(_side_read_up_to(engine.of(contract_name), side) for side in sides)
+
+
+def _side_read_up_to(books: Books, side: TopicPartition | None) -> datetime:
+    slices = [(row.cut, found) for row in books.cuts if (found := _slice_of(row.cut, side)) is not None]
+    read = [(cut, found) for cut, found in slices if _has_read(books, cut, side)]
+    newest_cut, newest = read[-1] if read else slices[-1]
+    passed = [
+        cut.marked_at_utc
+        for cut, found in read
+        if cut.n > 0
+        and not cut.by_time
+        and found.mark <= _end_of(newest)
+        and _server_of(found) == _server_of(newest)
+        and not _waits_for_files(found, [row.cut.ledger_slice for row in books.cuts[cut.n + 1 : newest_cut.n + 1]])
+    ]
+    if passed:
+        return passed[-1]
+    before = books.cuts[slices[0][0].n - 1].cut if slices[0][0].n else None
+    known = side is not None and before is not None and before.topic_ids(side.topic)
+    return before.marked_at_utc if before is not None and known else datetime.min.replace(tzinfo=UTC)
+
+
+def _has_read(books: Books, cut: Cut, side: TopicPartition | None) -> bool:
+    return not any(
+        one.doubt is Doubt.CUT_CLOSED
+        or (
+            one.doubt in (Doubt.TOPIC_RECREATED, Doubt.LOG_TRUNCATED)
+            and side is not None
+            and one.details.get("topic") == side.topic
+        )
+        for one in books.verdicts[cut.n].result.doubts
+    )
+
+
+def _end_of(found: TopicSlice | LedgerSlice) -> int:
+    return found.position_end if isinstance(found, LedgerSlice) else found.offsets.kafka_offset_end
+
+
+def _server_of(found: TopicSlice | LedgerSlice) -> tuple[str, int] | None:
+    return (found.snapshot.system_identifier, found.snapshot.timeline) if isinstance(found, LedgerSlice) else None
+
+
+def _waits_for_files(found: TopicSlice | LedgerSlice, later: Sequence[LedgerSlice]) -> bool:
+    """Also where the mark is no sample, since it lies above what the server has given out."""
+    if isinstance(found, TopicSlice):
+        return False
+    behind = found.snapshot.keeps_history and found.snapshot.high_mark < found.mark
+    return behind or not set(found.left) <= {file for one in later for file in one.files}
 
 
 def last_cut_with_rows_unread(engine: Store, contract_name: str) -> int:
