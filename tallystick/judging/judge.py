@@ -386,11 +386,10 @@ def _legs_item(
         reason = reason_of(awaited, about=", ".join(absent))
     if case.carried is None and state is ItemState.CLEARED:
         return
-    if case.carried is not None and (
-        (case.carried.state is state and (state is not ItemState.OPEN or case.carried.reason.code is reason.code))
-        or (case.carried.state is not ItemState.OPEN and absent)
-    ):
-        return
+    if case.carried is not None:
+        is_known = case.carried.reason.code is reason.code or reason.code is not ReasonCode.LEGS_OF_BEFORE_AWAITED
+        if (case.carried.state is state and is_known) or (case.carried.state is not ItemState.OPEN and absent):
+            return
     amount, currency, _ = next(iter(case.seen.values()))
     yield OpenItem(
         item_id=legs_item_id(case.transaction_key),

@@ -27,8 +27,9 @@ class LegsCase:
 
     seen: leg to (minor units, currency, item id). lookup_hits: what the log holds of the absent legs, by leg.
     is_of_before: may a seen leg's row or input be older than the books? The absent legs may have come before these
-    began, then. partner_awaited: does a row or event of it still wait for its
-    partner? What comes of that tells whether it is.
+    began, then.
+    partner_awaited: WAITING or UNSETTLED, where a row or event of it is that: what comes of it may tell whether the
+    transaction is older; None: nothing is.
     undecided: legs with a row of which nobody can tell whether its event came. unread: those of which the log has an
     event that could not be read as one.
     """
@@ -38,7 +39,7 @@ class LegsCase:
     lookup_hits: Mapping[str, tuple[LookupHit, ...]] = field(default_factory=dict)
     carried: OpenItem | None = None
     is_of_before: bool = False
-    partner_awaited: bool = False
+    partner_awaited: MatchStatus | None = None
     undecided: frozenset[str] = frozenset()
     unread: frozenset[str] = frozenset()
 

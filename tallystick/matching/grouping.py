@@ -13,13 +13,13 @@ from tallystick.matching.match_case import (
     MatchResult,
     MatchStatus,
     RecordLocation,
+    UnmatchedItem,
 )
 from tallystick.matching.scan_result import place_in_order
 from tallystick.model.finding_names import SURPLUS_CLASSES
 from tallystick.model.item_reason import ReasonCode
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 
-_AWAITED = frozenset({MatchStatus.WAITING, MatchStatus.UNSETTLED})
 _UNDECIDED = frozenset(
     {
         MatchStatus.UNDECIDABLE,
@@ -160,8 +160,7 @@ def with_rows_of_before(
 ) -> tuple[LegsCase, ...]:
     """Return the same cases, and say of which a row may be older than the books, by what this run or an earlier one
     saw, or an input that nobody can see. An event of such a row repeats one that nobody has read, or comes late: where
-    the other legs are, nobody knows. And of which a row or event still waits for its
-    partner, which will tell.
+    the other legs are, nobody knows. And of which a row or event still waits for its partner, which may tell.
 
     may_be_older: of a row's position, where a slice of the books has it.
     """
@@ -178,13 +177,17 @@ def with_rows_of_before(
         for residue in residues
         if residue.reason.code is ReasonCode.INPUT_OUT_OF_SIGHT
     }
-    awaiting = {residue.copy.transaction_key for residue in residues if residue.fate in _AWAITED}
+    awaited: dict[MatchStatus, set[str]] = {MatchStatus.UNSETTLED: set(), MatchStatus.WAITING: set()}
+    for outcome in outcomes:
+        for residue in outcome.residues:
+            if residue.fate in awaited and _may_be_told(residue, outcome.case, may_be_older):
+                awaited[residue.fate].add(residue.copy.transaction_key)
     return tuple(
         replace(
             case,
             is_of_before=(case.carried is not None and case.carried.reason.code is ReasonCode.LEGS_OF_BEFORE_AWAITED)
             or not older.isdisjoint((case.transaction_key, leg) for leg in case.seen),
-            partner_awaited=case.transaction_key in awaiting,
+            partner_awaited=next((one for one in awaited if case.transaction_key in awaited[one]), None),
         )
         for case in cases
     )
@@ -217,6 +220,16 @@ def _legs_by_transaction(rows: Iterable[tuple[str, str]]) -> dict[str, frozenset
     for transaction_key, leg in rows:
         found.setdefault(transaction_key, set()).add(leg)
     return {transaction_key: frozenset(legs) for transaction_key, legs in found.items()}
+
+
+def _may_be_told(residue: UnmatchedItem, case: MatchGroup, may_be_older: Callable[[int], bool]) -> bool:
+    """Return whether what comes of it may tell whether it is older than the books. A row that is written anew after
+    each cut never comes, and is newer.
+    """
+    rows = (seen for seen in case.lookup_hits if seen.side is ItemSide.LEDGER)
+    return residue.reason.code is not ReasonCode.BEYOND_EVERY_CUT or any(
+        may_be_older(row.detail.get("transaction_id", -1)) for row in rows
+    )
 
 
 def _is_of_before(seen: LookupHit, may_be_older: Callable[[int], bool]) -> bool:

@@ -133,8 +133,8 @@ def judge_legs(case: LegsCase, deadlines: Deadlines) -> MatchStatus:
     undecided = any(leg not in case.seen and not _committed_earlier(case, leg) for leg in case.undecided)
     if unseen.legs_of_before_lost and (case.is_of_before or undecided):
         return MatchStatus.PARTNER_EXPIRED
-    if unseen.legs_of_before_lost and case.partner_awaited:
-        return MatchStatus.UNSETTLED
+    if unseen.legs_of_before_lost and case.partner_awaited is not None:
+        return case.partner_awaited
     return MatchStatus.FOLLOWER_ABSENT if _settled(due, deadlines) else MatchStatus.UNSETTLED
 
 

@@ -97,8 +97,8 @@ end
 """Why an ended item stays for good.
 
 leg: a later cut asks whether the legs of a business transaction were judged before, and which of its rows nobody could
-decide. person: a row that was written off
-and is read once more is known by it. repair: the trail of a repair names the break and its items.
+decide. person: a row that was written off and is read once more is known by it, and its event for a leg that came.
+repair: the trail of a repair names the break and its items.
 """
 
 ITEMS = Kind(

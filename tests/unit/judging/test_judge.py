@@ -312,8 +312,12 @@ def test_one_that_waits_says_so_anew_only_once_it_is_known_to_be_older_than_the_
     case, waiting = LegsCase(transaction_key="pay-1", seen={"payout": PAYOUT}), deadlines_of(now_utc=NOON)
     (carried,) = with_legs(case, deadlines=waiting).items
     later = replace(case, carried=carried, is_of_before=is_of_before)
-    said = [one.reason for one in with_legs(later, deadlines=waiting).items]
-    assert said == ([reason_of(ReasonCode.LEGS_OF_BEFORE_AWAITED, about="fee")] if is_of_before else [])
+    said = with_legs(later, deadlines=waiting).items
+    assert [one.reason for one in said] == (
+        [reason_of(ReasonCode.LEGS_OF_BEFORE_AWAITED, about="fee")] if is_of_before else []
+    )
+    for known in said:
+        assert with_legs(replace(later, carried=known, is_of_before=False), deadlines=waiting).items == ()
 
 
 @pytest.mark.parametrize("state", [ItemState.OPEN, ItemState.BROKEN])

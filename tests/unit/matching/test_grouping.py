@@ -296,19 +296,37 @@ def test_it_is_so_by_what_a_later_cut_finds_of_the_row_of_a_leg_that_it_carries(
 
 @pytest.mark.parametrize("copy", [event(11), row(1)])
 @pytest.mark.parametrize(
-    ("fate", "awaited"),
+    ("fate", "code", "awaited"),
     [
-        (MatchStatus.WAITING, True),
-        (MatchStatus.UNSETTLED, True),
-        (MatchStatus.UNDECIDABLE, False),
-        (MatchStatus.FOLLOWER_ABSENT, False),
+        (MatchStatus.WAITING, ReasonCode.WITHIN_GRACE, MatchStatus.WAITING),
+        (MatchStatus.UNSETTLED, ReasonCode.SIDE_HELD_BACK, MatchStatus.UNSETTLED),
+        (MatchStatus.UNSETTLED, ReasonCode.BEYOND_EVERY_CUT, None),
+        (MatchStatus.UNDECIDABLE, ReasonCode.BEFORE_BASELINE, None),
+        (MatchStatus.FOLLOWER_ABSENT, ReasonCode.SETTLED_WITHOUT_IT, None),
     ],
 )
-def test_a_transaction_has_what_still_waits_for_its_partner(copy: Entry, fate: MatchStatus, awaited: bool) -> None:
+def test_a_transaction_has_what_still_waits_for_its_partner(
+    copy: Entry, fate: MatchStatus, code: ReasonCode, awaited: MatchStatus | None
+) -> None:
     legs, other = legs_of(event(11)), legs_of(event(12, "ev-2"))
-    residue = UnmatchedItem(copy=copy, fate=fate, reason=reason_of(ReasonCode.WITHIN_GRACE))
+    residue = UnmatchedItem(copy=copy, fate=fate, reason=reason_of(code))
     outcome = MatchResult(case=case_of(copy), matched=(), residues=(residue,))
     assert of_before(legs, other, outcomes=[outcome]) == (replace(legs, partner_awaited=awaited), other)
+    unsettled = replace(residue, fate=MatchStatus.UNSETTLED, reason=reason_of(ReasonCode.SIDE_HELD_BACK))
+    (both, _) = of_before(legs, other, outcomes=[outcome, replace(outcome, residues=(unsettled,))])
+    assert both.partner_awaited is MatchStatus.UNSETTLED
+
+
+@pytest.mark.parametrize(("position", "awaited"), [(99, MatchStatus.UNSETTLED), (100, None)])
+def test_nor_does_a_row_beyond_every_cut_tell_unless_it_may_be_older(
+    position: int, awaited: MatchStatus | None
+) -> None:
+    hit = seen(ItemSide.LEDGER, RecordLocation.PENDING, 1, transaction_id=position)
+    never = reason_of(ReasonCode.BEYOND_EVERY_CUT)
+    residue = UnmatchedItem(copy=event(11), fate=MatchStatus.UNSETTLED, reason=never)
+    outcome = MatchResult(case=case_of(event(11), lookup_hits=[hit]), matched=(), residues=(residue,))
+    (found,) = of_before(legs_of(event(11)), outcomes=[outcome])
+    assert (found.partner_awaited, found.is_of_before) == (awaited, False)
 
 
 @pytest.mark.parametrize(

@@ -121,13 +121,14 @@ def test_of_a_transaction_from_before_the_books_no_leg_is_proven_absent_once_the
 @pytest.mark.parametrize(
     ("awaited", "lost", "fate"),
     [
-        (True, True, MatchStatus.UNSETTLED),
-        (True, False, MatchStatus.FOLLOWER_ABSENT),
-        (False, True, MatchStatus.FOLLOWER_ABSENT),
+        (MatchStatus.UNSETTLED, True, MatchStatus.UNSETTLED),
+        (MatchStatus.WAITING, True, MatchStatus.WAITING),
+        (MatchStatus.UNSETTLED, False, MatchStatus.FOLLOWER_ABSENT),
+        (None, True, MatchStatus.FOLLOWER_ABSENT),
     ],
 )
 def test_nor_is_one_while_a_row_may_still_tell_that_it_is_from_before(
-    awaited: bool, lost: bool, fate: MatchStatus
+    awaited: MatchStatus | None, lost: bool, fate: MatchStatus
 ) -> None:
     deadlines = deadlines_of(topic_settled_until_utc=NOON + MINUTE, out_of_sight=OutOfSight(legs_of_before_lost=lost))
     assert judge_legs(replace(alone(), partner_awaited=awaited), deadlines) is fate
