@@ -12,15 +12,19 @@ from dataclasses import dataclass
 
 _JSON_ESCAPE = re.compile(rb"\\(?:[bfnrt]|u[0-9A-Fa-f]{4})\Z")
 _LONGEST_ESCAPE = 6
+_JSON_DIGITS = re.compile(r"\\u([0-9a-f]{4})")
 _CONTROL_BYTE = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
-def written_forms(*texts: str | None) -> Iterator[bytes]:
-    """Yield what a record key may have of these: each as it is, and as JSON writes it."""
-    named = [text for text in texts if text]
-    yield from (text.encode() for text in named)
-    for text in named:
-        yield from (json.dumps(text, ensure_ascii=ascii_only)[1:-1].encode() for ascii_only in (True, False))
+def written_forms(*texts: str | None) -> frozenset[bytes]:
+    """Return what a record key may have of these: each as it is, and as JSON writes it, which may escape a slash and
+    write the digits of an escape in upper case.
+    """
+    written = {text for text in texts if text}
+    written |= {json.dumps(text, ensure_ascii=ascii_only)[1:-1] for text in written for ascii_only in (True, False)}
+    written |= {_JSON_DIGITS.sub(lambda escape: rf"\u{escape[1].upper()}", form) for form in written}
+    written |= {form.replace("/", r"\/") for form in written}
+    return frozenset(form.encode() for form in written)
 
 
 def tells(key: bytes, forms: Iterable[bytes]) -> bool:

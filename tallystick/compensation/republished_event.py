@@ -83,7 +83,7 @@ class CurrentEvents:
         if (
             not _record_keys(item).isdisjoint(self.unreadable_keys)
             or any(self._may_have_followed(event) for event in (*self.of(item), *seen))
-            or (unnamed and unnamed.may_tell(set(written_forms(item.transaction_key, item.match_key))))
+            or (unnamed and unnamed.may_tell(written_forms(item.transaction_key, item.match_key)))
         ):
             return f"not provable: a record of its message key in {item.topic} is unreadable"
         if item.kind is RepairKind.REPUBLISH and item.topic in self.untold:
