@@ -217,14 +217,12 @@ def _was_unreadable(contract: Contract, candidate: Candidate, offsets_unread: Of
     if found.break_class not in REPUBLISHABLE + REVERSIBLE + POSTABLE:
         return None
     unreadable_at = offsets_unread.unreadable_of(contract.legs.get(found.leg, ""))
-    return why_it_was_unreadable(unreadable_at) if candidate.may_have_partner_in(unreadable_at) else None
-
-
-def why_it_was_unreadable(cut_n: int) -> str:
-    """Return the reason neither to publish, to post nor to take back in that case."""
+    if not candidate.may_have_partner_in(unreadable_at):
+        return None
     return (
-        f"a record that cut {cut_n} could not read may have been its event, or one that amends, cancels or takes it "
-        "back, and may have left the log since; look at the payment, then repair it by hand, or write the break off"
+        f"a record that cut {unreadable_at} could not read may have been its event, or one that amends, cancels or "
+        "takes it back, and may have left the log since; look at the payment, then repair it by hand, or write the "
+        "break off"
     )
 
 

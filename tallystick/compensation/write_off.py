@@ -87,48 +87,47 @@ class RepairBegun:
         return (*parts, None) if self.kind is RepairKind.TRIGGER or not on_topic else on_topic
 
 
-def refuse_while_repaired(break_id: UUID, repairs: Sequence[RepairBegun], *, seen_up_to_utc: datetime) -> None:
+def refuse_while_repaired(break_id: UUID, repair: RepairBegun, *, seen_up_to_utc: datetime) -> None:
     """Money that is given up must not be paid by a repair as well. seen_up_to_utc: by when all of what had come to the
-    sides that they change has been read.
+    sides that it changes has been read.
 
-    Raises WriteOffRefused while a repair is under way, and until a run has looked what a repair that is done came to.
+    Raises WriteOffRefused while the repair is under way, and until a run has looked what one that is done came to.
     What another contract may have done about a break that is over counts as done by then.
     """
-    for repair in repairs:
-        if repair.over_at_utc is not None and repair.over_at_utc > seen_up_to_utc:
-            raise WriteOffRefused(
-                f"break {break_id}: {repair.plan} may have repaired it by {format_time(repair.over_at_utc)}, when its "
-                "own break was over, and no cut made since has read all of what that changes; expected a run that has "
-                f"looked; {_LET_ONE_LOOK}"
-            )
-        if repair.over_at_utc is not None:
-            continue
-        if repair.waits:
-            raise WriteOffRefused(
-                f"break {break_id}: {repair.plan} may have repaired it, and a person has to look; expected "
-                f"that somebody has; only if it was not: tallystick compensation reopen CONTRACT_FILE "
-                f"{repair.action_id} --by NAME --reason TEXT; then write it off"
-            )
-        if repair.done_at_utc is None and repair.handed_over:
-            raise WriteOffRefused(
-                f"break {break_id}: {repair.plan} has handed it to a DAG, and nobody has seen its run "
-                f"{repair.action_id} ended; expected one that is over; let it end, then tallystick compensation "
-                f"execute CONTRACT_FILE {repair.plan_hash} --by NAME looks at it and starts nothing again; where "
-                "Airflow has no such run any more, and it repaired nothing: tallystick compensation reopen "
-                f"CONTRACT_FILE {repair.action_id} --by NAME --reason TEXT"
-            )
-        if repair.done_at_utc is None:
-            raise WriteOffRefused(
-                f"break {break_id}: {repair.plan} is repairing it; expected no repair under way; let its "
-                f"compensation finish, or: tallystick compensation execute CONTRACT_FILE {repair.plan_hash} --by NAME, "
-                "which records what it did, and refuses what the contract does not allow any more; then look again: "
-                "tallystick explain"
-            )
-        if repair.done_at_utc > seen_up_to_utc:
-            raise WriteOffRefused(
-                f"break {break_id}: {repair.plan} repaired it at {format_time(repair.done_at_utc)}, and no cut "
-                f"made since has read all of what that changes; expected a run that has looked; {_LET_ONE_LOOK}"
-            )
+    if repair.over_at_utc is not None and repair.over_at_utc > seen_up_to_utc:
+        raise WriteOffRefused(
+            f"break {break_id}: {repair.plan} may have repaired it by {format_time(repair.over_at_utc)}, when its "
+            "own break was over, and no cut made since has read all of what that changes; expected a run that has "
+            f"looked; {_LET_ONE_LOOK}"
+        )
+    if repair.over_at_utc is not None:
+        return
+    if repair.waits:
+        raise WriteOffRefused(
+            f"break {break_id}: {repair.plan} may have repaired it, and a person has to look; expected "
+            f"that somebody has; only if it was not: tallystick compensation reopen CONTRACT_FILE "
+            f"{repair.action_id} --by NAME --reason TEXT; then write it off"
+        )
+    if repair.done_at_utc is None and repair.handed_over:
+        raise WriteOffRefused(
+            f"break {break_id}: {repair.plan} has handed it to a DAG, and nobody has seen its run "
+            f"{repair.action_id} ended; expected one that is over; let it end, then tallystick compensation "
+            f"execute CONTRACT_FILE {repair.plan_hash} --by NAME looks at it and starts nothing again; where "
+            "Airflow has no such run any more, and it repaired nothing: tallystick compensation reopen "
+            f"CONTRACT_FILE {repair.action_id} --by NAME --reason TEXT"
+        )
+    if repair.done_at_utc is None:
+        raise WriteOffRefused(
+            f"break {break_id}: {repair.plan} is repairing it; expected no repair under way; let its "
+            f"compensation finish, or: tallystick compensation execute CONTRACT_FILE {repair.plan_hash} --by NAME, "
+            "which records what it did, and refuses what the contract does not allow any more; then look again: "
+            "tallystick explain"
+        )
+    if repair.done_at_utc > seen_up_to_utc:
+        raise WriteOffRefused(
+            f"break {break_id}: {repair.plan} repaired it at {format_time(repair.done_at_utc)}, and no cut "
+            f"made since has read all of what that changes; expected a run that has looked; {_LET_ONE_LOOK}"
+        )
 
 
 def items_written_off(found: Break, life: Sequence[LifeStep]) -> tuple[OpenItem, ...]:

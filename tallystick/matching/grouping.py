@@ -165,7 +165,7 @@ def with_rows_of_before(
     may_be_older: of a row's position, where a slice of the books has it.
     """
     outcomes = tuple(outcomes)
-    residues = [residue for outcome in outcomes for residue in outcome.residues]
+    residues = [(residue, outcome.case) for outcome in outcomes for residue in outcome.residues]
     older = {
         (copy.transaction_key, copy.leg)
         for outcome in outcomes
@@ -174,14 +174,17 @@ def with_rows_of_before(
     }
     older |= {
         (residue.copy.transaction_key, residue.copy.leg)
-        for residue in residues
+        for residue, _ in residues
         if residue.reason.code is ReasonCode.INPUT_OUT_OF_SIGHT
     }
-    awaited: dict[MatchStatus, set[str]] = {MatchStatus.UNSETTLED: set(), MatchStatus.WAITING: set()}
-    for outcome in outcomes:
-        for residue in outcome.residues:
-            if residue.fate in awaited and _may_be_told(residue, outcome.case, may_be_older):
-                awaited[residue.fate].add(residue.copy.transaction_key)
+    awaited = {
+        status: {
+            residue.copy.transaction_key
+            for residue, case in residues
+            if residue.fate is status and _may_be_told(residue, case, may_be_older)
+        }
+        for status in (MatchStatus.UNSETTLED, MatchStatus.WAITING)
+    }
     return tuple(
         replace(
             case,
@@ -238,9 +241,7 @@ def _is_of_before(seen: LookupHit, may_be_older: Callable[[int], bool]) -> bool:
     """
     if seen.side is not ItemSide.LEDGER or seen.place in BEYOND_THE_CUT:
         return False
-    if seen.place is RecordLocation.BEFORE_BASELINE:
-        return True
-    return may_be_older(seen.detail.get("transaction_id", -1))
+    return seen.place is RecordLocation.BEFORE_BASELINE or may_be_older(seen.detail.get("transaction_id", -1))
 
 
 def _repeated_events(outcome: MatchResult) -> Iterator[str]:

@@ -103,7 +103,7 @@ def _may_be_written_off(world: World, n: int) -> bool:
         waits=action.state is ActionState.WAITING,
     )
     try:
-        refuse_while_repaired(UUID(int=n), [begun], seen_up_to_utc=NOON)
+        refuse_while_repaired(UUID(int=n), begun, seen_up_to_utc=NOON)
     except WriteOffRefused:
         return False
     return True

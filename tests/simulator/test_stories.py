@@ -62,6 +62,13 @@ def test_no_transaction_is_torn_by_what_repeats_a_repeat() -> None:
     assert outstanding(played) == ["duplicate_in_ledger", "duplicate_in_topic_no_idempotence"]
 
 
+def torn_only_since(config: Config, *steps: object) -> None:
+    """Hold that no transaction of these steps is called torn, and that one which is torn behind them is."""
+    assert "torn_transaction" not in outstanding(play(config, *steps, "window", "window"))
+    torn_since = play(config, *steps, "window", ("pay_one_leg", 0, 0), "commit_first", ("trade", 1, 5), *["window"] * 3)
+    assert outstanding(torn_since).count("torn_transaction") == 1
+
+
 SLOWLY = ("window", ("pay", 0, 0), ("commit_first_slowly", 0, 1))
 TORN = ("window", ("pay_one_leg", 0, 0), "commit_first", "window")
 
@@ -160,9 +167,7 @@ def test_no_transaction_is_torn_of_which_a_row_is_undecidable_for_the_leg_that_i
 def test_nor_where_an_earlier_run_has_left_that_row_undecidable_and_no_run_reads_it_again(
     config: Config, steps: tuple[object, ...]
 ) -> None:
-    assert "torn_transaction" not in outstanding(play(config, *steps, "window", "window"))
-    torn_since = play(config, *steps, "window", ("pay_one_leg", 0, 0), "commit_first", ("trade", 1, 5), *["window"] * 3)
-    assert outstanding(torn_since).count("torn_transaction") == 1
+    torn_only_since(config, *steps)
 
 
 @pytest.mark.parametrize(
@@ -207,9 +212,7 @@ def test_nor_where_an_earlier_run_has_left_that_row_undecidable_and_no_run_reads
 def test_nor_before_what_is_known_of_its_rows_tells_whether_it_is_of_before(
     config: Config, steps: tuple[object, ...]
 ) -> None:
-    assert "torn_transaction" not in outstanding(play(config, *steps, "window", "window"))
-    torn_since = play(config, *steps, "window", ("pay_one_leg", 0, 0), "commit_first", ("trade", 1, 5), *["window"] * 3)
-    assert outstanding(torn_since).count("torn_transaction") == 1
+    torn_only_since(config, *steps)
 
 
 def test_nor_where_the_event_of_its_other_leg_had_followed_a_row_too_many_that_was_written_off() -> None:

@@ -72,9 +72,7 @@ def write_off_break(
         repairs = _repairs_begun(connection, contract_name, found.break_id, done_to_the_topic(contract, found, cut))
         for repair in repairs:
             sides = repair.sides_changed(cut, contract.legs.get(found.leg, ""))
-            refuse_while_repaired(
-                found.break_id, [repair], seen_up_to_utc=sides_read_up_to(engine, contract_name, sides)
-            )
+            refuse_while_repaired(found.break_id, repair, seen_up_to_utc=sides_read_up_to(engine, contract_name, sides))
         steps = [_next_step(life, item, cut.n) for item in items]
         rows = [_row(contract_name, cut.n, item, n, write_off) for item, n in zip(items, steps, strict=True)]
         connection.execute(insert(open_item), rows)

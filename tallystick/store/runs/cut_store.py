@@ -125,15 +125,14 @@ def read_cursor_positions(
 
 
 def last_cuts_read_whole(
-    engine: Engine, contract_name: str, asked: Collection[tuple[TopicPartition | None, int]]
-) -> dict[tuple[TopicPartition | None, int], int]:
+    engine: Engine, contract_name: str, asked: Collection[tuple[TopicPartition, int]]
+) -> dict[tuple[TopicPartition, int], int]:
     """Return the newest cut before each of these whose slice of the partition has reached its mark; where there is
-    none, the one before the first that knew the partition, which came behind that one's sample; -1: there is none. For
-    None, the ledger, the same.
+    none, the one before the first that knew the partition, which came behind that one's sample; -1: there is none.
 
     What it has not read came behind its sample. A cut whose marks lie by timestamp is none: its sample was late.
     """
-    ordered = sorted(asked, key=lambda one: (side_name(one[0]), one[1]))
+    ordered = sorted(asked)
     sides = literal([side_name(part) for part, _ in ordered], ARRAY(Text))
     befores = literal([before for _, before in ordered], ARRAY(Integer))
     wanted = (

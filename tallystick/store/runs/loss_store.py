@@ -14,7 +14,7 @@ from tallystick.matching.unreadable_ranges import LedgerStarts, Loss
 from tallystick.model.finding_names import Doubt
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import legs_item_id
-from tallystick.store.runs.cut_store import LEDGER
+from tallystick.store.runs.cut_store import LEDGER, side_name
 from tallystick.store.schema import big_integer, cut_slice, open_item
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import verdict as verdict_table
@@ -172,7 +172,7 @@ def _unreadable_gone(
     had cut into is left out.
     """
     ordered = sorted(log_starts)
-    sides = {part: f"topic:{part.topic}:{part.partition}" for part in ordered}
+    sides = {part: side_name(part) for part in ordered}
     columns = (
         ("side", Text, list(sides.values())),
         ("place", Text, [f"{part} at " for part in ordered]),

@@ -17,7 +17,7 @@ from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import OpenItem
 from tallystick.model.verdict import Verdict
 from tallystick.store.plans.plan_store import ActionState
-from tallystick.store.runs.cut_store import LEDGER
+from tallystick.store.runs.cut_store import side_name
 from tallystick.store.runs.open_item_store import break_of_row, item_of_row, items_with_class
 from tallystick.store.runs.prune_mark import mark_seen_by
 from tallystick.store.schema import compensation_action, cut_slice, item_break, open_item
@@ -132,8 +132,7 @@ def place_in_slices(
     engine: Engine, contract_name: str, topic_partition: TopicPartition | None, position: int
 ) -> SlicePlace:
     """Find the cut whose slice holds an offset of a partition, or a position of the ledger: None."""
-    part = topic_partition
-    side = f"topic:{part.topic}:{part.partition}" if part else LEDGER
+    side = side_name(topic_partition)
     mine = (cut_slice.c.contract == contract_name, cut_slice.c.side == side)
     holds = select(cut_slice.c.cut_n).where(*mine, cut_slice.c.starts_at <= position, cut_slice.c.ends_at > position)
     bounds = select(func.min(cut_slice.c.starts_at), func.max(cut_slice.c.ends_at)).where(*mine)

@@ -449,7 +449,7 @@ def write_off_break(
         ]
         for repair in begun:
             sides = repair.sides_changed(cut, contract.legs.get(found.leg, ""))
-            refuse_while_repaired(break_id, [repair], seen_up_to_utc=sides_read_up_to(engine, contract_name, sides))
+            refuse_while_repaired(break_id, repair, seen_up_to_utc=sides_read_up_to(engine, contract_name, sides))
         for item in items:
             chapters = engine.of(contract_name).items[item.item_id]
             step = 1 + sum(one.step > 0 and one.cut_n == cut.n for one in chapters)

@@ -450,11 +450,11 @@ def _topics_left_unread(cut: Cut, doubts: Collection[DoubtFound]) -> set[str]:
 
 
 def last_cuts_read_whole(
-    engine: Store, contract_name: str, asked: Collection[tuple[TopicPartition | None, int]]
-) -> dict[tuple[TopicPartition | None, int], int]:
+    engine: Store, contract_name: str, asked: Collection[tuple[TopicPartition, int]]
+) -> dict[tuple[TopicPartition, int], int]:
     cuts = [row.cut for row in engine.of(contract_name).cuts]
 
-    def before_the_first(part: TopicPartition | None) -> int:
+    def before_the_first(part: TopicPartition) -> int:
         return min((cut.n for cut in cuts if _slice_of(cut, part) is not None), default=0) - 1
 
     whole = {(part, n): [cut.n for cut in cuts[:n] if _has_read_whole(cut, part)] for part, n in asked}

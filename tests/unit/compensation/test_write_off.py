@@ -104,7 +104,7 @@ def test_what_a_repair_pays_is_not_given_up_before_a_run_has_looked(
 ) -> None:
     repair = RepairBegun(action_id=UUID(int=8), plan_id=UUID(int=7), plan_hash="5a1d", done_at_utc=done_at_utc)
     with pytest.raises(WriteOffRefused, match=f"plan {repair.plan_id} {why}") if why else nullcontext():
-        refuse_while_repaired(UUID(int=1), [repair], seen_up_to_utc=NOON)
+        refuse_while_repaired(UUID(int=1), repair, seen_up_to_utc=NOON)
 
 
 @pytest.mark.parametrize(
@@ -116,14 +116,14 @@ def test_the_plan_of_another_contract_is_named_with_that(state: dict[str, Any]) 
     )
     for contract, named in (("audit", " of contract audit"), ("", "")):
         with pytest.raises(WriteOffRefused, match=f"plan {repair.plan_id}{named} (is|has|may|repaired) "):
-            refuse_while_repaired(UUID(int=1), [replace(repair, contract=contract)], seen_up_to_utc=NOON)
+            refuse_while_repaired(UUID(int=1), replace(repair, contract=contract), seen_up_to_utc=NOON)
 
 
 def test_what_a_repair_may_have_paid_is_not_given_up_before_a_person_has_looked() -> None:
     repair = RepairBegun(action_id=UUID(int=8), plan_id=UUID(int=7), plan_hash="5a1d", done_at_utc=None, waits=True)
     told = f"a person has to look; .* tallystick compensation reopen CONTRACT_FILE {repair.action_id} --by NAME"
     with pytest.raises(WriteOffRefused, match=told):
-        refuse_while_repaired(UUID(int=1), [repair], seen_up_to_utc=NOON)
+        refuse_while_repaired(UUID(int=1), repair, seen_up_to_utc=NOON)
 
 
 @pytest.mark.parametrize("state", [{"waits": True}, {"handed_over": True}], ids=lambda one: str([*one]))
@@ -148,10 +148,11 @@ def test_what_another_contract_may_have_paid_counts_as_paid_once_its_own_break_i
         **state,
     )
     with pytest.raises(WriteOffRefused, match=why) if why else nullcontext():
-        refuse_while_repaired(UUID(int=1), [repair], seen_up_to_utc=NOON)
+        refuse_while_repaired(UUID(int=1), repair, seen_up_to_utc=NOON)
     another = replace(repair, contract="", over_at_utc=None)
     with pytest.raises(WriteOffRefused):
-        refuse_while_repaired(UUID(int=1), [repair, another], seen_up_to_utc=NOON)
+        for one in (repair, another):
+            refuse_while_repaired(UUID(int=1), one, seen_up_to_utc=NOON)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +170,7 @@ def test_what_a_dag_was_handed_is_not_given_up_before_its_run_was_seen_ended_and
         action_id=UUID(int=8), plan_id=UUID(int=7), plan_hash="5a1d", done_at_utc=seen_ended, handed_over=True
     )
     with pytest.raises(WriteOffRefused, match=why) if why else nullcontext():
-        refuse_while_repaired(UUID(int=1), [repair], seen_up_to_utc=NOON)
+        refuse_while_repaired(UUID(int=1), repair, seen_up_to_utc=NOON)
 
 
 LEDGER = None
