@@ -193,7 +193,7 @@ def look_up(sides: Sources, cut: Cut, past: RunHistory, asked: Questions, at_han
         and all(part.log_start == 0 and not is_recreated(past.baseline, part) for part in partitions),
         rows_moved_below=rows_moved_below,
         unread_rows=unread_rows,
-        rows_may_be_older=cut.ledger_slice.position_start < rows_moved_below,
+        rows_may_be_older=past.has_moved_rows(cut, below=rows_moved_below),
         lost_before_the_books=(
             *loss_before_the_books(past.baseline, partitions, cut_n=cut.n, windows=contract.ledger.index_windows),
             *losses_of_closed(past.closed, partitions),
@@ -293,7 +293,7 @@ def _topic_keys(asked: Questions, in_ledger: _Hits, cut: Cut, past: RunHistory, 
 
 def _may_be_repeated(case: MatchGroup, cut: Cut, past: RunHistory) -> bool:
     """Return whether another event of a pair that waited may stand where neither scan nor key index has it."""
-    moved_here = cut.ledger_slice.position_start < past.rows_moved_below
+    moved_here = past.has_moved_rows(cut, below=past.rows_moved_below)
     older = past.ledger_starts.rows_may_be_older
     return pairs_beside_closed(case, past.items_beside_closed) or pairs_with_older_row(
         case, older, moved_here=moved_here
@@ -334,7 +334,7 @@ def _moved_rows(sides: Sources, cut: Cut, past: RunHistory, older_rows: int | No
     may_have_moved = expected is not None or nobody_counted
     counted_others = older_rows is not None and may_have_moved and older_rows != expected
     moved_now = counted_others or bool(cut.ledger_slice.changed)
-    if not moved_now and cut.ledger_slice.position_start >= past.rows_moved_below:
+    if not moved_now and not past.has_moved_rows(cut, below=past.rows_moved_below):
         return past.rows_moved_below, None
     count = sides.ledger.count_unread(cut.ledger_slice, below=past.rows_moved_below, before=past.unread_rows)
     if count is None:

@@ -66,6 +66,13 @@ class RunHistory:
         began = self.baseline.ledger_slice
         return began.baseline_position <= position < began.snapshot.high_mark
 
+    def has_moved_rows(self, cut: Cut, *, below: int) -> bool:
+        """Return whether the cut's slice may have rows that moved, all of them below that position: a file that is
+        written once more stays where it was left first.
+        """
+        left_from = self.previous.ledger_slice.left_from
+        return (cut.ledger_slice.position_start if left_from is None else left_from) < below
+
 
 def read_history(engine: Engine, contract: Contract, cut: Cut, carried: tuple[OpenItem, ...]) -> RunHistory:
     """Read the baseline, the previous cut and the guard's expected count. Only a baseline has no past."""

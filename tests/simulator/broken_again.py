@@ -72,7 +72,7 @@ BROKEN: tuple[Broken, ...] = (
         (
             Edit(
                 "tallystick/pipeline/lookups.py",
-                "        rows_may_be_older=cut.ledger_slice.position_start < rows_moved_below,\n",
+                "        rows_may_be_older=past.has_moved_rows(cut, below=rows_moved_below),\n",
                 "        rows_may_be_older=False,\n",
             ),
         ),

@@ -156,3 +156,24 @@ def test_what_befalls_files_is_told_and_nothing_else(direction: str, step: objec
     new = "trade" if step == "file_written_twice" else due
     play = played(direction, "window", "trade", "window", new, step, "window")
     assert [one for one in doubts(play) if one != "partner_not_settled"] == told
+
+
+_CLOSED = (("cluster_down", 0, 0, 20), "window", "close_cut", "cluster_down")
+
+
+@pytest.mark.usefixtures("in_the_world")
+@pytest.mark.parametrize("later", [_CLOSED, ("window", ("touch", 4, 0, 10), "window")], ids=["closed", "written again"])
+@pytest.mark.parametrize("lost", [True, False], ids=["a new row without event", "no new row"])
+def test_a_row_of_before_the_books_is_not_missing_whose_file_is_written_anew_before_a_cut_can_read_it(
+    later: tuple[object, ...], lost: bool
+) -> None:
+    """Its event has expired. The files changed in a cut that people close; or the new one changes once more."""
+    play = played(
+        "ledger_to_topic",
+        *("trade", "window", "window", ("retain", 0, 1), "rewrite", ("touch", 4, 0, 10), *later, "window", "window"),
+        *(("half_trade", "lose") if lost else ()),
+        *("window", "window", "window"),
+    )
+    runs = play.world.store.of("books").verdicts.values()
+    told = [str(one.break_class) for row in runs for one in row.result.breaks]
+    assert told == (["missing_in_topic_never_produced"] if lost else [])

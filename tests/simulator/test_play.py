@@ -216,8 +216,15 @@ def test_a_run_knows_what_the_run_before_it_saw_of_the_log(step: str, doubts: li
 
 
 @pytest.mark.parametrize("closed", [True, False])
-def test_an_oracle_knows_which_rows_of_files_lie_in_a_cut_that_was_closed(closed: bool) -> None:
+@pytest.mark.parametrize(
+    ("slice_by", "trades", "unread"),
+    [("parquet", 1, [2]), ("jdbc", 5, [1, 2, 3]), ("xmin", 1, [2]), ("written_xid", 1, [2])],
+)
+def test_an_oracle_knows_which_rows_lie_in_a_cut_that_was_closed(
+    slice_by: str, trades: int, unread: list[int], closed: bool
+) -> None:
+    """A jdbc ledger's newest rows are left to the next cut."""
     ends = (("cluster_down", 0, 0, 20), "window", "close_cut", "cluster_down") if closed else ("window",)
-    play = played(Config(slice_by="parquet"), "window", "trade", "window", "trade", *ends, "trade", "window")
-    rows = list(play.world.truth.rows.values())
-    assert rows_in_closed_cuts(play.world, "books", rows) == (rows[1:2] if closed else [])
+    play = played(Config(slice_by=slice_by), "window", "trade", "window", *trades * ["trade"], *ends, "trade", "window")
+    rows = rows_in_closed_cuts(play.world, "books", list(play.world.truth.rows.values()))
+    assert [row.row_id for row in rows] == (unread if closed else [])

@@ -33,7 +33,7 @@ def close_cut(
     contract = read_contract(engine, contract_name, n)
     if cut is None or contract is None or attempts is None:
         raise CutNotFound(f"{contract_name}: the contract of cut {n} is not stored")
-    known_before = _known_before(engine, contract_name, n)
+    known_before = _known_before(engine, cut)
     result = closed_result(cut, closing, attempts=attempts, known_before=known_before)
     alerts = alerts_for(
         contract,
@@ -63,14 +63,15 @@ def attempts_at(engine: Engine, contract_name: str, n: int) -> int | None:
     return attempts
 
 
-def _known_before(engine: Engine, contract_name: str, n: int) -> dict[str, Any]:
-    """What the run after cut n goes on from: what the run before it counted of the ledger's rows, and the batches by
-    which a log is seen to be what it was.
+def _known_before(engine: Engine, cut: Cut) -> dict[str, Any]:
+    """What the run after the cut goes on from: what the run before it counted of the ledger's rows, the files that the
+    cut itself found changed, and the batches by which a log is seen to be what it was.
     """
-    moved, earlier = moved_below(engine, contract_name, n - 1), earlier_rows_before(engine, contract_name, n)
-    before = CLUSTER_STATE.validate_python(cluster_state_document(engine, contract_name, n - 1))
+    name, n, ledger = cut.contract, cut.n, cut.ledger_slice
+    moved, earlier = moved_below(engine, name, n - 1), earlier_rows_before(engine, name, n)
+    before = CLUSTER_STATE.validate_python(cluster_state_document(engine, name, n - 1))
     return {
-        "rows_moved_below": moved,
+        "rows_moved_below": max(moved, ledger.snapshot.high_mark if ledger.changed else 0),
         "earlier_rows": earlier.to_json() if earlier else None,
         "surroundings": CLUSTER_STATE.dump_python(ClusterState(anchors=before.anchors), mode="json", by_alias=True),
     }

@@ -24,10 +24,14 @@ def unread_events(world: World, name: str, events: Iterable[EventFact]) -> list[
 
 
 def rows_in_closed_cuts(world: World, name: str, rows: Iterable[RowFact]) -> list[RowFact]:
-    """Those that lie in the slice of a cut that was closed unread: by the ids of their transactions, or as all of their
-    files do, and in no slice that was read.
+    """Those that lie in the slice of a cut that was closed unread: by the ids of their transactions or their own, or
+    as all of their files do, and in no slice that was read.
     """
-    by = {"written_xid": lambda row: row.written_xid, "xmin": lambda row: row.xid}.get(world.config.slice_by)
+    by = {
+        "written_xid": lambda row: row.written_xid,
+        "xmin": lambda row: row.xid,
+        "jdbc": lambda row: row.row_id,
+    }.get(world.config.slice_by)
     books = world.store.of(name)
     is_closed = {n: Doubt.CUT_CLOSED in row.doubts for n, row in books.verdicts.items()}
     closed = [books.cuts[n].cut.ledger_slice for n in is_closed if is_closed[n]]
