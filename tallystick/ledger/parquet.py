@@ -72,8 +72,10 @@ def fix_files(
         if path not in known:
             is_taken = takes and file.modified_ns < ledger_slice.position_end * _NANOSECONDS
             (taken if is_taken else left).append(file)
+    sizes = {file.path: file.size_bytes for file in taken}
     left_before = earlier[-1].left if earlier else ()
-    may_hold_older = not set(left_before) <= set(taken)  # of a file that was left, and that none took
+    # A file that was still growing is taken with all that it held; the rows of another one may be in any.
+    may_hold_older = any(sizes.get(file.path, -1) < file.size_bytes for file in left_before)
     left_from = earlier[-1].left_from if may_hold_older else ledger_slice.position_start
     return replace(
         ledger_slice,

@@ -133,8 +133,8 @@ def doubts(play: Play) -> list[str]:
     return [str(one.doubt) for row in runs for one in row.result.doubts if one.doubt not in of_every_book]
 
 
-def played(direction: str, *steps: object) -> Play:
-    config = Config(direction=direction, slice_by="parquet")
+def played(direction: str, *steps: object, carrier_mode: str = Config().carrier_mode) -> Play:
+    config = Config(direction=direction, slice_by="parquet", carrier_mode=carrier_mode)
     play = Play(Schedule(config, tuple(steps_of(*steps))))  # type: ignore[arg-type]
     assert play.all() == []
     return play
@@ -177,3 +177,17 @@ def test_a_row_of_before_the_books_is_not_missing_whose_file_is_written_anew_bef
     runs = play.world.store.of("books").verdicts.values()
     told = [str(one.break_class) for row in runs for one in row.result.breaks]
     assert told == (["missing_in_topic_never_produced"] if lost else [])
+
+
+@pytest.mark.usefixtures("in_the_world")
+def test_an_event_is_missing_in_a_folder_whose_newest_file_is_written_on_at_each_cut() -> None:
+    """One file was changed long ago; since then each cut has left one that the next one takes complete."""
+    busy = ("trade", ("touch", 4, 0, 10), "window", ("touch", 4, 0))
+    lost = ("half_trade", "lose")
+    play = played(
+        "ledger_to_topic",
+        *("trade", "window", "window", ("retain", 0, 1), "rewrite", *4 * busy, *lost, *4 * busy),
+        carrier_mode="at_most",
+    )
+    runs = play.world.store.of("books").verdicts.values()
+    assert [str(one.break_class) for row in runs for one in row.result.breaks] == ["missing_in_topic_never_produced"]

@@ -80,6 +80,20 @@ def test_rows_of_files_that_are_left_and_written_anew_may_be_as_old_as_the_first
     assert [one.left_from for one in cuts_of((10, {}), (10, listing(a)), (20, listing(touched)))] == [None, 10, 10]
 
 
+@pytest.mark.parametrize(("size", "left_from"), [(101, [10, 20, 30]), (99, [10, 10, 10])], ids=["grows", "shrinks"])
+def test_a_file_that_grew_until_it_was_taken_leaves_no_row_to_the_next_and_one_that_shrank_may(
+    size: int, left_from: list[int]
+) -> None:
+    """A busy folder has one that is still written whenever a cut lists it; or rows of it went to the next one."""
+    listed: dict[str, LedgerFile] = {}
+    steps = []
+    for end in (20, 30, 40):
+        listed |= {path: replace(one, size_bytes=size) for path, one in listed.items()}
+        listed |= listing(file_of(f"at {end}", end))
+        steps.append((end, dict(listed)))
+    assert [one.left_from for one in cuts_of((10, {}), *steps)] == [None, *left_from]
+
+
 def test_a_file_that_changed_is_told_once_with_before_and_after_and_read_no_second_time() -> None:
     old, new = file_of("a", 5), file_of("a", 25, size=101)
     cuts = cuts_of(
