@@ -71,6 +71,17 @@ def test_the_stable_end_waits_for_a_marker_to_be_replicated() -> None:
     assert (log.lso, log.high_watermark, log.end) == (2, 2, 2)
 
 
+def test_the_stable_end_of_a_transaction_whose_events_have_expired_is_the_log_s_start() -> None:
+    broker = a_broker()
+    log, producer = broker.partitions[PLACE], broker.init("one", now_ms=1)
+    broker.write(producer, PLACE, [an_event(1)], now_ms=1)
+    assert log.lso == 0
+    log.retain_from(1)
+    assert (log.lso, log.log_start, log.high_watermark) == (1, 1, 1)
+    broker.write(producer, PLACE, [an_event(2)], now_ms=2)
+    assert (log.lso, log.high_watermark) == (1, 2)
+
+
 def test_whoever_comes_back_under_a_transactional_id_ends_what_was_open() -> None:
     broker = a_broker()
     producer = broker.init("one", now_ms=1)

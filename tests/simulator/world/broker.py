@@ -90,11 +90,14 @@ class PartitionLog:
 
     @property
     def lso(self) -> int:
+        """Never below the log's start, wherever what is open began. Source: Kafka's UnifiedLog."""
         high_watermark = self.high_watermark
-        if self.replicated is None:
-            return min(high_watermark, *self.open_since.values()) if self.open_since else high_watermark
-        firsts = [one.first for one in self.ended if one.marker_offset >= high_watermark]
-        return min([high_watermark, *self.open_since.values(), *firsts])
+        firsts: list[int] = []
+        if self.replicated is not None:
+            firsts = [one.first for one in self.ended if one.marker_offset >= high_watermark]
+        if not firsts and not self.open_since:
+            return high_watermark
+        return max(self.log_start, min(high_watermark, *self.open_since.values(), *firsts))
 
     def append(
         self, records: Iterable[Record], *, producer_id: int, epoch: int, sequence: int, transactional: bool
