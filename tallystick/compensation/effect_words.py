@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from tallystick.compensation.plan import PlanItem, RepairKind
-from tallystick.contract.compensation import COUNTERPOSTABLE, POSTABLE, REPUBLISHABLE, REVERSIBLE
+from tallystick.contract.compensation import COUNTERPOSTABLE, MISSING_EVENTS, POSTABLE, REVERSIBLE
 from tallystick.model.finding_names import BreakClass
 
-_NOT_ON_ITS_TOPIC = (*REPUBLISHABLE, BreakClass.LOST_ACKNOWLEDGED_WRITE, BreakClass.MISROUTED_IN_TOPIC)
+_NOT_ON_ITS_TOPIC = (*MISSING_EVENTS, BreakClass.MISROUTED_IN_TOPIC)
 _SAID = {
     RepairKind.REPUBLISH: "event added",
     RepairKind.REVERSE: "event taken back",  # whichever copy: one must be left

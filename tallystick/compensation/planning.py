@@ -20,7 +20,14 @@ from tallystick.compensation.plan import (
     rules_of,
     source_of_break,
 )
-from tallystick.contract.compensation import COUNTERPOSTABLE, POSTABLE, REPUBLISHABLE, REVERSIBLE, CompensationRules
+from tallystick.contract.compensation import (
+    ABOUT_EVENTS,
+    COUNTERPOSTABLE,
+    MISSING_EVENTS,
+    POSTABLE,
+    REVERSIBLE,
+    CompensationRules,
+)
 from tallystick.contract.contract import Contract
 from tallystick.matching.row_identity import row_item_id
 from tallystick.matching.scan_result import ledger_item_id
@@ -141,7 +148,7 @@ def _not_ours(contract: Contract, rules: CompensationRules, found: Break) -> str
 
 def _may_stand_under_another_key(candidate: Candidate) -> str | None:
     """Return whether what is missing may be what another break has found without a partner."""
-    if candidate.alike is None or candidate.item_break.break_class not in REPUBLISHABLE + POSTABLE:
+    if candidate.alike is None or candidate.item_break.break_class not in MISSING_EVENTS + POSTABLE:
         return None
     return (
         f"a break {candidate.alike} is about the same transaction, and was not cleared: it may be this one under "
@@ -153,7 +160,7 @@ def _may_have_come(candidate: Candidate, unread_at: int) -> str | None:
     """Return whether a missing event may have come since, among the data that no run has read: on its own topic, or
     misrouted on another.
     """
-    if candidate.item_break.break_class not in REPUBLISHABLE or unread_at <= candidate.outstanding.cut_n:
+    if candidate.item_break.break_class not in MISSING_EVENTS or unread_at <= candidate.outstanding.cut_n:
         return None
     return why_event_may_have_come(unread_at)
 
@@ -214,7 +221,7 @@ def _was_unreadable(contract: Contract, candidate: Candidate, offsets_unread: Of
     log does not show any more. Such a record may have come with its row or event, and its break is found all the same.
     """
     found = candidate.item_break
-    if found.break_class not in REPUBLISHABLE + REVERSIBLE + POSTABLE:
+    if found.break_class not in ABOUT_EVENTS:
         return None
     unreadable_at = offsets_unread.unreadable_of(contract.legs.get(found.leg, ""))
     if not candidate.may_have_partner_in(unreadable_at):

@@ -17,7 +17,7 @@ from tallystick.contract.equality import LONG_MAX
 from tallystick.contract.event import EventFields
 from tallystick.contract.field_path import ABSENT, document_of, names_of
 from tallystick.kafka_log.committed_records import CommittedRecord
-from tallystick.kafka_log.event_decoder import decoder_of
+from tallystick.kafka_log.event_decoder import EventDecoder, EventReading, decoder_of
 from tallystick.kafka_log.record import ACTION_HEADER, REVERSES_HEADER, SESSION_HEADER, header_text
 from tallystick.model.cut import JudgedPart, PartitionSnapshot
 from tallystick.model.offsets import OffsetRange, TopicPartition
@@ -31,7 +31,7 @@ class CurrentEvent:
     """A committed event of a match key.
 
     action_id: set where a compensation published it. reverses: item id of the copy that it takes back. message_key,
-    value: as the log has them.
+    value: as the log has them. reading: what it says; None: what its value alone does.
     """
 
     topic: str
@@ -41,6 +41,7 @@ class CurrentEvent:
     reverses: str = ""
     message_key: bytes = b""
     value: bytes = b""
+    reading: EventReading | None = field(default=None, compare=False)
 
     @property
     def item_id(self) -> str:
@@ -175,11 +176,12 @@ def why_not_reversible(
     *,
     elsewhere: Collection[str] = (),
     negated: bool = False,
+    known: Collection[CurrentEvent] = (),
 ) -> str | None:
     """Return the reason not to take the item's copy back, by the events of its key now; None: there is none.
 
     elsewhere: item ids of copies that other actions take back, whether the log shows it or not. negated: a reversal has
-    the other sign before the copy's amount.
+    the other sign before the copy's amount. known: events that may differ.
     """
     if negated and -item.amount_minor > LONG_MAX:
         return f"its amount with the other sign, {-item.amount_minor}, is more than 64 bits hold: nobody could read it"
@@ -198,7 +200,7 @@ def why_not_reversible(
         return "another plan takes every other copy of the event back, or has done so"
     if not says_the_same(copy, item, names):
         return "the copy does not say what the run read"
-    return _why_they_differ(left, item, names)
+    return _why_they_differ([event for event in left if event not in known], item, names)
 
 
 def _why_they_differ(left: Collection[CurrentEvent], item: PlanItem, names: EventFields) -> str | None:
@@ -208,8 +210,13 @@ def _why_they_differ(left: Collection[CurrentEvent], item: PlanItem, names: Even
     return "events of its key differ in money, transaction or leg: one may amend or cancel another"
 
 
-def why_not_postable(item: PlanItem, standing: Collection[CurrentEvent], names: EventFields) -> str | None:
-    """Return the reason not to post the item's event, by the events of its key now; None: there is none."""
+def why_not_postable(
+    item: PlanItem, standing: Collection[CurrentEvent], names: EventFields, *, known: Collection[CurrentEvent] = ()
+) -> str | None:
+    """Return the reason not to post the item's event, by the events of its key now; None: there is none.
+
+    known: events that may differ.
+    """
     event = next((event for event in standing if event.item_id == item.posts), None)
     if event is None:
         return "not provable: the event is not on the retained log any more"
@@ -218,7 +225,7 @@ def why_not_postable(item: PlanItem, standing: Collection[CurrentEvent], names: 
         return "the event was taken back"
     if not says_the_same(event, item, names):
         return "the event does not say what the run read"
-    return _why_they_differ(left, item, names)
+    return _why_they_differ([event for event in left if event not in known], item, names)
 
 
 def why_not_read_whole(
@@ -257,7 +264,7 @@ def unread_ranges(
 
 def says_the_same(copy: CurrentEvent, item: PlanItem, names: EventFields) -> bool:
     """Return whether event and plan say the same. Compared as text, as a run reads keys: one may be a JSON number."""
-    said = decoder_of(names).read(copy.value)
+    said = copy.reading or decoder_of(names).read(copy.value)
     return not said.problem and (said.match_key, said.transaction_key, said.leg, said.amount_minor, said.currency) == (
         item.match_key,
         item.transaction_key,
@@ -297,13 +304,14 @@ def find_events(records: Iterable[CommittedRecord], items: Collection[PlanItem],
     unnamed: dict[str, dict[bytes, dict[int, int]]] = {}
     keys_tell: dict[str, bool] = {}
     asked = {key for item in items for key in _record_keys(item)}
+    decoder = decoder_of(names)
     unread: dict[str, str] = {}
     for record in records:
         if record.problem:
             place = f"{record.topic}[{record.partition}] at {record.kafka_offset}"
             unread.setdefault(record.topic, f"any event may stand in {place}, where {record.problem}")
             continue
-        event = decoder_of(names).read(record.value)
+        event = _read(decoder, record)
         if event.problem and (record.topic, record.key) in asked:
             unreadable.add((record.topic, record.key))
         if event.problem and not event.match_key:
@@ -313,7 +321,7 @@ def find_events(records: Iterable[CommittedRecord], items: Collection[PlanItem],
             keys_tell[record.topic] = tells(record.key, written_forms(event.transaction_key, event.match_key))
         key = (record.topic, event.match_key or "")
         if key in wanted:
-            found.setdefault(key, []).append(_standing(record))
+            found.setdefault(key, []).append(_standing(record, event))
     return CurrentEvents(
         by_key={key: tuple(events) for key, events in found.items()},
         unreadable_keys=frozenset(unreadable),
@@ -328,7 +336,13 @@ def find_events(records: Iterable[CommittedRecord], items: Collection[PlanItem],
     )
 
 
-def _standing(record: CommittedRecord) -> CurrentEvent:
+def _read(decoder: EventDecoder, record: CommittedRecord) -> EventReading:
+    if record.written is None:
+        return decoder.read(record.value)
+    return decoder.read_record(record.written)
+
+
+def _standing(record: CommittedRecord, event: EventReading) -> CurrentEvent:
     return CurrentEvent(
         topic=record.topic,
         partition=record.partition,
@@ -337,4 +351,5 @@ def _standing(record: CommittedRecord) -> CurrentEvent:
         reverses=header_text(record.headers.get(REVERSES_HEADER)) or "",
         message_key=record.key,
         value=record.value,
+        reading=event,
     )

@@ -18,7 +18,7 @@ from tallystick.compensation.plan import (
 )
 from tallystick.compensation.planning import make_plan
 from tallystick.connections.connections import Connections
-from tallystick.contract.compensation import POSTABLE, REPUBLISHABLE, REVERSIBLE
+from tallystick.contract.compensation import MISSING_EVENTS, POSTABLE, REVERSIBLE
 from tallystick.contract.contract import Contract
 from tallystick.executor.effects.source_rows import read_source_rows
 from tallystick.kafka_cluster.state import CLUSTER_STATE, ClusterState
@@ -188,7 +188,7 @@ def _came_after(engine: Engine, contract_name: str, standing: Sequence[Outstandi
 
 def _came_after_rows(engine: Engine, contract: Contract, standing: Sequence[OutstandingBreak]) -> dict[UUID, int]:
     """Return the same for each break of a row that lacks its event, which comes behind it."""
-    rows = [found for found in standing if found.item_break.break_class in REPUBLISHABLE]
+    rows = [found for found in standing if found.item_break.break_class in MISSING_EVENTS]
     before = last_cuts_before_rows(engine, contract, {found.first_seen_cut for found in rows}) if rows else {}
     return {found.item_break.break_id: before[found.first_seen_cut] for found in rows}
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tallystick.contract.compensation import REPUBLISHABLE, REVERSIBLE, LedgerPost
+from tallystick.contract.compensation import ABOUT_EVENTS, REPUBLISHABLE, REVERSIBLE, LedgerPost
 from tallystick.contract.contract import Contract, ContractRefused
 from tallystick.contract.sql_names import outermost
 from tallystick.executor.effects.publish_events import transactional_id_of
@@ -65,6 +65,10 @@ def _executors(contract: Contract, executor: str, environment: str) -> Iterator[
         )
         yield _acl(executor, Resource.TOPIC, progress, "Create Read Write DescribeConfigs", "what was published")
         yield _acl(executor, Resource.TRANSACTIONAL_ID, publisher, "Write", "one executor fences the one before it")
+    handed_over = rules.trigger.dags if rules.trigger else ()
+    if not rules.classes and any(one in ABOUT_EVENTS for one in handed_over):
+        for topic in contract.topics:
+            yield _acl(executor, Resource.TOPIC, topic, "Read", "what a DAG is handed, and the proof of it")
     if rules.abort_hanging_transactions:
         for topic in contract.topics:
             yield _acl(executor, Resource.TOPIC, topic, "Read", "what hangs there")

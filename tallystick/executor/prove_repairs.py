@@ -34,7 +34,6 @@ from tallystick.executor.effects.action_log import (
 from tallystick.executor.effects.post_to_ledger import writers_end
 from tallystick.executor.effects.source_rows import read_source_rows
 from tallystick.executor.effects.step import ExecutorStep
-from tallystick.executor.effects.trigger_dags import changed_connection
 from tallystick.executor.progress_proof import ProgressProof, prove_progress
 from tallystick.kafka_log.committed_records import SettledTopics, cleaned_partitions, read_committed, settle_topics
 from tallystick.ledger.postgres_connection import open_ledger
@@ -109,6 +108,13 @@ def _why_otherwise(kind: RepairKind, contract_then: Contract | None, contract_no
     return None
 
 
+def changed_connection(then: Contract | None, now: Contract) -> tuple[str, str] | None:
+    """Return the connections of compensation.trigger of then and now; None: it is the same, or one of them has none."""
+    both = (one.compensation.trigger if one and one.compensation else None for one in (then, now))
+    was, has = (trigger.connection if trigger else None for trigger in both)
+    return None if was is None or has is None or was == has else (was, has)
+
+
 def _rows_written(kind: RepairKind, contract: Contract) -> tuple[Any, ...] | None:
     if contract.compensation is None or contract.compensation.post is None:
         return None
@@ -118,15 +124,10 @@ def _rows_written(kind: RepairKind, contract: Contract) -> tuple[Any, ...] | Non
 
 
 @dataclass(frozen=True, kw_only=True)
-class Proof:
-    """The facts about the plan's items, all read after the publisher had fenced its predecessors."""
+class LogProof:
+    """The facts about the topics of items: what they have, and what of them runs have read."""
 
-    actions: Mapping[UUID, StoredAction]
-    progress: ProgressProof
     events: CurrentEvents
-    held: frozenset[str]
-    rows: Mapping[str, tuple[CurrentRow, ...]]
-    names: EventFields
     settled: SettledTopics
     judged: Mapping[TopicPartition, JudgedPart]
     offsets_unread: OffsetsUnread
@@ -134,6 +135,20 @@ class Proof:
     """Breaks that may be about what the log has lost since they were planned, and the cut that could not read that."""
     cleaned: frozenset[TopicPartition]
     """Partitions of which a cleaner has taken something that no run has read."""
+
+    @property
+    def held(self) -> frozenset[str]:
+        return self.settled.held
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof(LogProof):
+    """The facts about the plan's items, all read after the publisher had fenced its predecessors."""
+
+    actions: Mapping[UUID, StoredAction]
+    progress: ProgressProof
+    rows: Mapping[str, tuple[CurrentRow, ...]]
+    names: EventFields
     taken_back: Mapping[UUID, frozenset[str]]
     negated: bool
     writers_open: bool
@@ -167,9 +182,28 @@ def prove_actions(
         posts = any(item.kind in INTO_LEDGER for item in items)
         writers_open = posts and not writers_end(ledger, contract.ledger.table, wait_seconds=SETTLE_SECONDS)
         rows = read_source_rows(ledger, contract.ledger, {item.match_key for item in items})
-    # after the log was read, before the breaks are asked for
+    log = prove_log(work, items, settled, events)
+    work.on_progress(ExecutorStep.PROVED, {})
+    return Proof(
+        **vars(log),
+        actions=actions,
+        progress=progress,
+        rows=rows,
+        names=contract.event,
+        taken_back=work.taken_back,
+        negated=rules is not None and rules.reversal == "negated",
+        writers_open=writers_open,
+    )
+
+
+def prove_log(
+    work: ExecutionContext, items: Sequence[PlanItem], settled: SettledTopics, events: CurrentEvents
+) -> LogProof:
+    """Ask what runs have read of the items' topics: after the log was read, before the breaks are asked for."""
+    contract = work.contract
+    partitions = [part for topic in topics_of(items) for part in settled.of(topic)]
     judged = judged_parts(work.engine, contract.name, planned_at=work.plan.cut_n)
-    cleaned = cleaned_partitions(kafka, unread_ranges(partitions, judged))
+    cleaned = cleaned_partitions(work.connections.kafka, unread_ranges(partitions, judged))
     # behind that: a cut that counts as judged may have lost what it was to read
     offsets_unread = last_cuts_with_offsets_unread(
         work.engine,
@@ -178,22 +212,13 @@ def prove_actions(
         log_starts={part.topic_partition: part.log_start for part in partitions},
         planned_at=work.plan.cut_n,
     )
-    work.on_progress(ExecutorStep.PROVED, {})
-    return Proof(
-        actions=actions,
-        progress=progress,
+    return LogProof(
         events=events,
-        held=settled.held,
-        rows=rows,
-        names=contract.event,
         settled=settled,
         judged=judged,
         offsets_unread=offsets_unread,
         unreadable_since=unreadable_since(work.engine, contract, items, offsets_unread),
         cleaned=cleaned,
-        taken_back=work.taken_back,
-        negated=rules is not None and rules.reversal == "negated",
-        writers_open=writers_open,
     )
 
 
@@ -219,8 +244,8 @@ def fate_of_action(item: PlanItem, proof: Proof) -> ItemOutcome | None:
     if item.kind is RepairKind.REPUBLISH and standing:
         return refused(item, f"the event stands: {_where(standing[0])}")
     if item.topic in proof.held:
-        return refused(item, _held(item))
-    if hidden := _why_hidden(item, proof):
+        return refused(item, why_held(item))
+    if hidden := why_hidden(item, proof):
         return refused(item, hidden)
     elsewhere = proof.taken_back.get(item.action_id, frozenset())
     if item.kind is RepairKind.REVERSE and (
@@ -232,7 +257,7 @@ def fate_of_action(item: PlanItem, proof: Proof) -> ItemOutcome | None:
     return None
 
 
-def _why_hidden(item: PlanItem, proof: Proof) -> str | None:
+def why_hidden(item: PlanItem, proof: LogProof) -> str | None:
     """Return why an event of the item may have come and not be seen; None: it may not."""
     if hidden := proof.events.why_hidden(item):
         return hidden
@@ -246,18 +271,27 @@ def why_unproven(work: ExecutionContext, item: PlanItem, proof: Proof) -> ItemOu
     """Return why an action that neither side forbids is not proven, or not allowed any more; None: neither."""
     reason = work.stopped.get(item.action_id)
     if reason is None and item.kind is not RepairKind.COUNTERPOST:
-        reason = why_not_read_whole(proof.settled.of(item.topic), proof.judged)
-        missing, unread = item.kind is RepairKind.REPUBLISH, proof.offsets_unread
-        unread_at = unread.at if missing else unread.of_topic(item.topic)
-        if reason is None and unread_at > work.plan.cut_n:
-            reason = (why_event_may_have_come if missing else why_correction_may_have_come)(unread_at)
-        gone = proof.unreadable_since.get(item.break_id)
-        if reason is None and gone is not None:
-            reason = (
-                f"not provable: the log may have lost what cut {gone} could not read since this was planned; let the "
-                "next window be judged, then plan anew"
-            )
+        reason = why_unread(item, proof, planned_at=work.plan.cut_n)
     return refused(item, reason) if reason else None
+
+
+def why_unread(item: PlanItem, proof: LogProof, *, planned_at: int) -> str | None:
+    """Return why the item's event, or another one of its key, may have come and gone since it was planned, with no run
+    that could read it; None: it may not.
+    """
+    if reason := why_not_read_whole(proof.settled.of(item.topic), proof.judged):
+        return reason
+    missing, unread = item.kind is RepairKind.REPUBLISH, proof.offsets_unread
+    unread_at = unread.at if missing else unread.of_topic(item.topic)
+    if unread_at > planned_at:
+        return (why_event_may_have_come if missing else why_correction_may_have_come)(unread_at)
+    gone = proof.unreadable_since.get(item.break_id)
+    if gone is None:
+        return None
+    return (
+        f"not provable: the log may have lost what cut {gone} could not read since this was planned; let the "
+        "next window be judged, then plan anew"
+    )
 
 
 def why_overtaken(work: ExecutionContext, item: PlanItem, proof: Proof) -> str | None:
@@ -272,7 +306,7 @@ def why_overtaken(work: ExecutionContext, item: PlanItem, proof: Proof) -> str |
     then = {part.topic_partition: part for part in proof.settled.of(item.topic)}
     settled = settle_topics(work.connections.kafka, [item.topic], wait_seconds=SETTLE_SECONDS)
     if item.topic in settled.held:
-        return _held(item)
+        return why_held(item)
     since = []
     for part in settled.of(item.topic):
         before = then.get(part.topic_partition)
@@ -299,9 +333,9 @@ def _post_fate(item: PlanItem, action: StoredAction | None, proof: Proof) -> Ite
     if item.kind is RepairKind.COUNTERPOST:
         reason = why_not_taken_back(item, proof.rows.get(item.match_key, ()))
     else:
-        reason = _why_hidden(item, proof) or why_not_postable(item, proof.events.of(item), proof.names)
+        reason = why_hidden(item, proof) or why_not_postable(item, proof.events.of(item), proof.names)
         if reason is None and item.topic in proof.held:  # what amends or cancels the event may stand behind it
-            reason = _held(item)
+            reason = why_held(item)
     if reason is None and proof.writers_open:
         reason = "not provable now: a database transaction that is open in the ledger may hold a row of it"
     return refused(item, reason) if reason else None
@@ -352,7 +386,8 @@ def topics_of(items: Sequence[PlanItem]) -> tuple[str, ...]:
     return tuple(sorted({item.topic for item in items if item.kind is not RepairKind.COUNTERPOST}))
 
 
-def _held(item: PlanItem) -> str:
+def why_held(item: PlanItem) -> str:
+    """Return the reason not to act on an item while a transaction holds its topic."""
     return f"not provable now: an open producer transaction holds {item.topic}"
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from kafka.errors import KafkaError
 
 from tallystick.connections.connections import KafkaSettings
+from tallystick.formats.placed_payload import PlacedRecord
 from tallystick.kafka_log.fetch import BrokerUnreachable, Fetch, OffsetNotInLog, fetchers, open_admin
 from tallystick.kafka_log.log_walk import Outcome, walk_batches
 from tallystick.kafka_log.offset_census import take_census
@@ -28,7 +29,7 @@ _LOOK_AGAIN_SECONDS = 0.2
 @dataclass(frozen=True, kw_only=True)
 class CommittedRecord:
     """One record. key, value: b"" where the record has none. problem: why nobody gets to read the batch at this offset,
-    as a clause about a record of it; then it is all that is known.
+    as a clause about a record of it; then it is all that is known. written: the record as its batch has it.
     """
 
     topic: str
@@ -38,6 +39,7 @@ class CommittedRecord:
     value: bytes
     headers: Mapping[str, bytes]
     problem: str = ""
+    written: PlacedRecord | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,32 +121,32 @@ def committed_in(fetch: Fetch, inside: OffsetRange) -> Iterator[CommittedRecord]
             records = readable_records(batch) if is_whole(batch) else _refuse_corrupt()
         except UnreadableBatch as error:
             offset = max(batch.header.base_offset, inside.kafka_offset_start)
-            yield _record(inside, offset, None, None, (), problem=str(error))
+            yield CommittedRecord(
+                topic=inside.topic,
+                partition=inside.partition,
+                kafka_offset=offset,
+                key=b"",
+                value=b"",
+                headers={},
+                problem=str(error),
+            )
             continue
         for record in records:
             if inside.kafka_offset_start <= record.offset < inside.kafka_offset_end:
-                yield _record(inside, record.offset, record.key, record.value, record.headers)
+                yield _committed(inside, record)
 
 
 def _refuse_corrupt() -> Sequence[Record]:
     raise UnreadableBatch("its batch is not the one that its checksum was made of")
 
 
-def _record(
-    inside: OffsetRange,
-    offset: int,
-    key: bytes | None,
-    value: bytes | None,
-    headers: Iterable[tuple[str, bytes | None]],
-    *,
-    problem: str = "",
-) -> CommittedRecord:
+def _committed(inside: OffsetRange, record: Record) -> CommittedRecord:
     return CommittedRecord(
         topic=inside.topic,
         partition=inside.partition,
-        kafka_offset=offset,
-        key=key or b"",
-        value=value or b"",
-        headers={name: text or b"" for name, text in headers},
-        problem=problem,
+        kafka_offset=record.offset,
+        key=record.key or b"",
+        value=record.value or b"",
+        headers={name: text or b"" for name, text in record.headers},
+        written=record,
     )

@@ -61,8 +61,8 @@ BROKEN: tuple[Broken, ...] = (
             ),
             Edit(
                 "tallystick/executor/prove_repairs.py",
-                "        reason = why_not_read_whole(proof.settled.of(item.topic), proof.judged)\n",
-                "        reason = None\n",
+                "    if reason := why_not_read_whole(proof.settled.of(item.topic), proof.judged):\n",
+                "    if reason := None:\n",
             ),
         ),
     ),

@@ -18,10 +18,12 @@ import pytest
 from tallystick.compensation.plan import Plan
 from tallystick.compensation.write_off import WriteOffRefused
 from tallystick.contract.contract import Contract
-from tallystick.executor import draw_plan, execute_plan, verify_plan
+from tallystick.executor import draw_plan, execute_plan, prove_handed_over, verify_plan
 from tallystick.executor.effects import trigger_dags
 from tallystick.executor.effects.action_log import ItemCheck
 from tallystick.executor.effects.airflow_api import AirflowApi, AirflowRefused, AirflowUnreachable
+from tallystick.executor.effects.publish_events import ExecutorFenced
+from tallystick.kafka_log.fetch import BrokerUnreachable
 from tallystick.model.open_item import ItemState, WriteOff
 from tallystick.model.verdict import Verdict
 from tallystick.store.plans.plan_store import ActionState
@@ -467,6 +469,108 @@ def test_while_a_start_sleeps_between_its_note_and_its_request_its_break_is_free
     assert handed.start(plan) == [("done", "")]
     assert [NONE_LEFT in reason for reason in told] == [True]
     assert (len(handed.airflow.started), handed.state(plan)) == (1, ActionState.DONE)
+
+
+# What has come since the plan is not handed over.
+
+COMES_LATE = (("carry", 2, 0, 0), ("commit_second", 2, 0))
+"""The row's event comes after all."""
+
+
+def go_on(handed: HandedBooks, *steps: Any) -> None:
+    for step in steps_of(*steps):
+        handed.play.do(step)
+
+
+def test_an_event_that_has_come_since_the_plan_is_not_handed_over_and_its_action_is_refused_like_any_other(
+    handed: HandedBooks,
+) -> None:
+    plan = handed.plan()
+    go_on(handed, *COMES_LATE)
+    for _ in range(2):
+        ((fate, reason),) = handed.start(plan)
+        assert (fate, handed.state(plan)) == ("refused", ActionState.REFUSED)
+        assert reason.startswith("its event stands: topic:")
+    go_on(handed, "window", "window")
+    assert (handed.plan().items, handed.airflow.started) == ((), [])
+
+
+def test_an_event_that_has_come_since_the_plan_and_expired_unread_is_not_handed_over(handed: HandedBooks) -> None:
+    """Found by review: the DAG paid it a second time."""
+    plan = handed.plan()
+    go_on(handed, *COMES_LATE, "retain_all")
+    ((fate, reason),) = handed.start(plan)
+    assert (fate, handed.state(plan)) == ("refused", ActionState.REFUSED)
+    assert "runs have read it up to" in reason
+    go_on(handed, "window")
+    assert (handed.plan().items, handed.airflow.started) == ((), [])
+
+
+def test_what_expired_once_a_run_had_read_it_hinders_no_start(handed: HandedBooks) -> None:
+    plan = handed.plan()
+    go_on(handed, "retain_all")
+    assert handed.start(plan) == [("done", "")]
+
+
+def test_a_dry_run_says_what_the_topics_do_not_prove(handed: HandedBooks) -> None:
+    plan = replace(handed.plan(), dry_run=True)
+    plan_functions.save_plan(handed.store, plan, requested_by="asker")
+    assert handed.start(plan) == [("would_do", "")]
+    go_on(handed, *COMES_LATE)
+    assert handed.start(plan)[0][1].startswith("its event stands: topic:")
+
+
+def test_a_run_that_was_asked_for_is_found_though_its_event_stands_by_now(handed: HandedBooks) -> None:
+    plan = handed.plan()
+    handed.airflow.begin = partial(handed.airflow.start_and_say, answer=(504, {}))
+    with pytest.raises(AirflowUnreachable):
+        handed.start(plan)
+    handed.airflow.begin = None
+    go_on(handed, *COMES_LATE)
+    for _ in range(2):
+        assert handed.start(plan) == [("already_done", "")]
+    assert (len(handed.airflow.started), handed.state(plan)) == (1, ActionState.DONE)
+
+
+def test_what_is_reopened_while_a_start_looks_is_not_started_by_it(
+    handed: HandedBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by review: its event had come after all, and nobody had looked."""
+    plan, look = handed.plan(), trigger_dags.why_not_handed_over
+    handed.airflow.begin = lambda _: (504, {})
+    with pytest.raises(AirflowUnreachable):
+        handed.start(plan)
+    handed.airflow.begin = None
+    assert NONE_LEFT in handed.start(plan)[0][1]
+    go_on(handed, *COMES_LATE)
+
+    def reopened(work: Any, items: Any) -> Any:
+        found = look(work, items)
+        handed.reopen(plan)
+        return found
+
+    with monkeypatch.context() as during:
+        during.setattr(trigger_dags, "why_not_handed_over", reopened)
+        with pytest.raises(ExecutorFenced):
+            handed.start(plan)
+    assert handed.start(plan)[0][1].startswith("its event stands: topic:")
+    assert (handed.airflow.started, handed.state(plan)) == ([], ActionState.REFUSED)
+
+
+def test_where_the_topics_do_not_answer_nothing_stays_begun(
+    handed: HandedBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = handed.plan()
+
+    def away(*_: Any, **__: Any) -> Any:
+        raise BrokerUnreachable("no answer")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(prove_handed_over, "settle_topics", away)
+        with pytest.raises(BrokerUnreachable):
+            handed.start(plan)
+    assert handed.state(plan) is ActionState.REFUSED
+    assert handed.start(plan) == [("done", "")]
 
 
 # A run that was started has repaired nothing yet.

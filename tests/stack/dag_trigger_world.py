@@ -5,12 +5,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import NewTopic
 from sqlalchemy import Engine
 
 from lab.servers.airflow import AirflowStack
+from lab.servers.stack import LabStack
+from lab.services.kafka_clients import new_admin
 from tallystick.compensation.plan import Plan
 from tallystick.connections.connections import Connections, HttpAccount, KafkaSettings
 from tallystick.contract.contract import Contract
+from tallystick.kafka_log.fetch import open_admin
+from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.model.verdict import Verdict
 
 from .repairs import planned
@@ -37,6 +42,7 @@ class HandedOver:
     store: Engine
     contract: Contract
     runs: Any
+    bootstrap_servers: str
 
     @property
     def connections(self) -> Connections:
@@ -44,7 +50,7 @@ class HandedOver:
 
     def connections_of(self, user: str) -> Connections:
         account = HttpAccount(address=self.airflow.base_url, login=user, secret=self.airflow.passwords[user])
-        return Connections(KafkaSettings({"bootstrap.servers": "nobody:9092"}), ledger_dsn="", airflow=account)
+        return Connections(KafkaSettings({"bootstrap.servers": self.bootstrap_servers}), ledger_dsn="", airflow=account)
 
     def plan(self, *amounts: int) -> Plan:
         """What a run that found so many events missing leads to."""
@@ -61,7 +67,10 @@ class HandedOver:
 
 
 @pytest.fixture
-def handed_over(airflow: AirflowStack, store: Engine, books: Any) -> HandedOver:
+def handed_over(airflow: AirflowStack, stack: LabStack, store: Engine, books: Any) -> HandedOver:
+    name = f"handed_over_{uuid.uuid4().hex[:8]}"
+    admin = new_admin(stack.bootstrap_servers)
+    admin.create_topics([NewTopic(name, num_partitions=1)])[name].result(30)
     missing = "missing_in_topic_never_produced"
     rules = {
         "trigger": {"connection": "airflow", "dags": {missing: DAG_ID}},
@@ -69,9 +78,13 @@ def handed_over(airflow: AirflowStack, store: Engine, books: Any) -> HandedOver:
         "four_eyes_above_minor": {"EUR": 100_000},
     }
     document = books.contract.model_dump(mode="json", exclude_defaults=True) | {
-        "contract": f"handed_over_{uuid.uuid4().hex[:8]}",
+        "contract": name,
+        "legs": {"payout": name},
         "compensation": rules,
     }
     document["ledger"]["where"] = "leg LIKE 'p%'"
     contract = Contract.model_validate(document)
-    return HandedOver(airflow, store, contract, replace(books, contract=contract))
+    with open_admin(KafkaSettings({"bootstrap.servers": stack.bootstrap_servers})) as reader:
+        (topic_id,) = {part.topic_id for part in read_topic_snapshot(reader, [name])}
+    runs = replace(books, contract=contract, topic_id=topic_id)
+    return HandedOver(airflow, store, contract, runs, stack.bootstrap_servers)

@@ -26,6 +26,7 @@ from urllib.parse import unquote
 import psycopg
 import pytest
 import yaml
+from confluent_kafka import Producer
 from playwright.sync_api import Browser, expect
 
 from lab.rounds.delivery_mode_round import prepare
@@ -468,6 +469,22 @@ def test_a_run_of_that_id_with_another_conf_a_pause_and_a_lesser_account_are_ref
     assert str(ours.action_id) not in handed_over.confs()
     with open_airflow(handed_over.connections.airflow) as api:  # type: ignore[arg-type]
         assert api.start_once("nobodys", "run", {}).refused.startswith("Airflow has no DAG nobodys")
+
+
+def test_no_run_is_asked_for_while_a_record_that_nobody_can_read_may_be_the_event(handed_over: HandedOver) -> None:
+    handed_over.airflow.wait_dag(DAG_ID, deadline_seconds=PATIENCE_SECONDS)
+    plan = handed_over.plan(500, 600)
+    hidden, shown = plan.items
+    producer = Producer({"bootstrap.servers": handed_over.bootstrap_servers})
+    readable = {"event_id": "another", "payment_id": "pay-9", "leg": "payout", "amount_minor": 1, "currency": "EUR"}
+    producer.produce(handed_over.contract.legs["payout"], key="another", value=json.dumps(readable))
+    producer.produce(handed_over.contract.legs["payout"], key=hidden.match_key, value="{")
+    assert producer.flush(PATIENCE_SECONDS) == 0
+    refused, started = executed(handed_over, plan).outcomes
+    assert [refused.fate, started.fate] == [ActionResult.REFUSED, ActionResult.DONE]
+    assert refused.reason.startswith("not provable: a record of its message key in ")
+    confs = handed_over.confs()
+    assert (str(hidden.action_id) in confs, str(shown.action_id) in confs) == (False, True)
 
 
 def repaired_contract() -> dict[str, Any]:

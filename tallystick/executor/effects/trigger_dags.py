@@ -22,6 +22,7 @@ from tallystick.executor.effects.action_log import (
     ExecutionContext,
     ItemCheck,
     ItemOutcome,
+    refuse_begun,
     refused,
     run_actions,
     waits,
@@ -29,10 +30,15 @@ from tallystick.executor.effects.action_log import (
 from tallystick.executor.effects.airflow_api import AirflowApi, DagRun, open_airflow
 from tallystick.executor.effects.publish_events import ExecutorFenced
 from tallystick.executor.effects.step import ExecutorStep
+from tallystick.executor.prove_handed_over import why_not_handed_over
+from tallystick.executor.prove_repairs import changed_connection
 from tallystick.ledger.postgres_connection import read_database_identity
+from tallystick.model.errors import TallystickError
 from tallystick.store.plans.claim_store import STARTING, note_starting
 from tallystick.store.plans.plan_store import ActionState, StoredAction, open_actions
 from tallystick.store.runs.contract_store import contract_of_fingerprint
+
+_NOT_LOOKED_AT = "it was reopened since this start looked; start the plan again"
 
 
 def trigger_dags(work: ExecutionContext) -> tuple[ItemOutcome, ...]:
@@ -45,13 +51,29 @@ def trigger_dags(work: ExecutionContext) -> tuple[ItemOutcome, ...]:
     work.audit("executing", dags=sorted({item.triggers for item in items}))
     work.on_progress(ExecutorStep.EXECUTING, {"dags": len({item.triggers for item in items})})
     elsewhere = asked_elsewhere(work.engine, work.contract, work.plan)
+    unproven = _look(work, items, actions)
 
     def start(item: PlanItem) -> ItemOutcome:
         action = actions.get(item.action_id)
-        return _out_of_sight(airflow, item, action, elsewhere) or _start(work, airflow, item, action)
+        return _out_of_sight(airflow, item, action, elsewhere) or _start(work, airflow, item, action, unproven)
 
     with open_airflow(account) as airflow:
         return run_actions(work, items, start)
+
+
+def _look(
+    work: ExecutionContext, items: Sequence[PlanItem], actions: Mapping[UUID, StoredAction]
+) -> dict[UUID, str | None]:
+    """Ask the topics of each that may begin now, once it is claimed: whoever reopens it from here on ends this start.
+
+    Where they do not answer, what this start has begun is refused: no run was asked for.
+    """
+    fresh = [item for item in items if not _may_have_run(actions.get(item.action_id))]
+    try:
+        return why_not_handed_over(work, [item for item in fresh if item.action_id not in work.stopped])
+    except TallystickError as error:
+        refuse_begun(work, str(error))
+        raise
 
 
 def rehearse_triggers(work: ExecutionContext) -> dict[UUID, ItemOutcome]:
@@ -61,9 +83,10 @@ def rehearse_triggers(work: ExecutionContext) -> dict[UUID, ItemOutcome]:
         return {}
     with open_airflow(_airflow_of(work.contract, work.connections)) as airflow:
         reasons = {item.action_id: airflow.why_not_startable(item.triggers) for item in items}
+    unproven = why_not_handed_over(work, items)
     return {
         item.action_id: refused(item, reason)
-        if (reason := reasons[item.action_id])
+        if (reason := reasons[item.action_id] or unproven[item.action_id])
         else ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ActionResult.WOULD_DO)
         for item in items
     }
@@ -108,13 +131,6 @@ def asked_elsewhere(engine: Engine, contract: Contract, plan: Plan) -> dict[UUID
     return dict.fromkeys(asked, reason)
 
 
-def changed_connection(then: Contract | None, now: Contract) -> tuple[str, str] | None:
-    """Return the connections of compensation.trigger of then and now; None: it is the same, or one of them has none."""
-    both = (one.compensation.trigger if one and one.compensation else None for one in (then, now))
-    was, has = (trigger.connection if trigger else None for trigger in both)
-    return None if was is None or has is None or was == has else (was, has)
-
-
 def _handed_over(plan: Plan) -> Sequence[PlanItem]:
     return [item for item in plan.items if item.kind is RepairKind.TRIGGER]
 
@@ -133,14 +149,20 @@ def _ledger_of(work: ExecutionContext, items: Sequence[PlanItem]) -> str:
     return f"{read_database_identity(work.connections.ledger_dsn)}/{ledger.table}"
 
 
-def _start(work: ExecutionContext, airflow: AirflowApi, item: PlanItem, action: StoredAction | None) -> ItemOutcome:
+def _start(
+    work: ExecutionContext,
+    airflow: AirflowApi,
+    item: PlanItem,
+    action: StoredAction | None,
+    unproven: Mapping[UUID, str | None],
+) -> ItemOutcome:
     if action is not None and action.state is ActionState.DONE:
         fate = ActionResult.ALREADY_DONE
     else:
         asked: list[bool] = []
 
         def may_start() -> str | None:
-            reason = _why_not_started(work, item)
+            reason = _why_not_started(work, item, unproven)
             asked.append(reason is None)
             return reason
 
@@ -194,10 +216,10 @@ def _of_before(item: PlanItem) -> str:
     )
 
 
-def _why_not_started(work: ExecutionContext, item: PlanItem) -> str | None:
+def _why_not_started(work: ExecutionContext, item: PlanItem, unproven: Mapping[UUID, str | None]) -> str | None:
     """Return the reason why an action has no run. None: there is none, and the request is stored before it is made."""
     work.refuse_for_now()
-    if reason := work.why_not_now([item]).get(item.action_id):
+    if reason := work.why_not_now([item]).get(item.action_id) or unproven.get(item.action_id, _NOT_LOOKED_AT):
         return reason
     if not note_starting(work.engine, item.action_id, executor=work.executor):
         raise ExecutorFenced(f"{work.contract.name}: another executor has claimed {item.action_id} since")

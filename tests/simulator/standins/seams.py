@@ -61,6 +61,7 @@ SIMULATED = (
     "tallystick.executor.execute_plan",
     "tallystick.executor.publish_repairs",
     "tallystick.executor.post_repairs",
+    "tallystick.executor.prove_handed_over",
     "tallystick.executor.prove_repairs",
     "tallystick.executor.progress_proof",
     "tallystick.executor.progress_topic",

@@ -147,12 +147,18 @@ def test_a_later_run_that_was_held_forbids_nothing() -> None:
     assert len(make_plan(contract(), run(), [candidate("a")], newest_doubts=found).items) == 1
 
 
+LOST = BreakClass.LOST_ACKNOWLEDGED_WRITE
+LOST_TO_DAG = {"classes": (), "trigger": {"connection": "airflow", "dags": {str(LOST): "by_hand"}}}
+
+
+@pytest.mark.parametrize(("break_class", "rules"), [(NEVER_PRODUCED, {}), (LOST, LOST_TO_DAG)])
 @pytest.mark.parametrize(("found_at", "planned"), [(3, 0), (4, 1), (5, 1)])
 def test_a_missing_event_may_have_come_among_offsets_that_were_lost_unread_after_it_was_found(
-    found_at: int, planned: int
+    found_at: int, planned: int, break_class: BreakClass, rules: dict[str, Any]
 ) -> None:
     unread = OffsetsUnread(at=4, at_topic={"billing.payouts": -1})
-    drawn = make_plan(contract(), run(), [candidate("a", cut_n=found_at)], offsets_unread=unread)
+    found = candidate("a", break_class=break_class, cut_n=found_at)
+    drawn = make_plan(contract(**rules), run(), [found], offsets_unread=unread)
     assert len(drawn.items) == planned
     left = "offsets were lost before cut 4 could read them, or closed unread with it"
     told = f"its event may have come since: {left}"
@@ -251,6 +257,8 @@ def test_what_is_missing_may_be_what_stands_alone_under_another_key_and_is_left_
         f"a break {PHANTOM} is about the same transaction, and was not cleared"
     )
     assert len(plan(replace(alike, alike=None)).items) == 1
+    lost = replace(candidate("b", break_class=LOST), alike=PHANTOM)
+    assert (len(plan(lost, **LOST_TO_DAG).items), len(plan(replace(lost, alike=None), **LOST_TO_DAG).items)) == (0, 1)
 
 
 def test_of_two_copies_too_many_of_one_event_a_plan_takes_one_back() -> None:
@@ -509,12 +517,13 @@ def test_what_no_run_could_read_since_the_cut_before_a_break_may_be_about_it_onc
 ) -> None:
     unread = OffsetsUnread(unreadable_at={"billing.payouts": cut_n})
     elsewhere = OffsetsUnread(unreadable_at={"billing.fees": 9, "billing.payouts": -1})
-    to_dag = HANDS_OVER["trigger"] | {"dags": {str(NEVER_PRODUCED): "by_hand"}}
+    to_dag = HANDS_OVER["trigger"] | {"dags": {str(one): "by_hand" for one in (NEVER_PRODUCED, LOST)}}
     for rules, found in (
         (posting(), unposted(first_seen_cut=3)),
         (contract(**TAKES_BACK), candidate("a", break_class=DOUBLED, at=IN_PLACE, first_seen_cut=3)),
         (contract(), candidate("a", first_seen_cut=3)),
         (contract(classes=(), trigger=to_dag), candidate("a", first_seen_cut=3)),
+        (contract(classes=(), trigger=to_dag), candidate("a", break_class=LOST, first_seen_cut=3)),
     ):
         drawn = make_plan(rules, run(), [found], offsets_unread=unread)
         assert len(drawn.items) == planned

@@ -250,7 +250,11 @@ def test_while_a_copys_partition_was_held_each_loss_since_counts(
 
 @pytest.mark.parametrize(
     ("break_class", "at"),
-    [(BreakClass.MISSING_IN_LEDGER, "topic:billing.payouts:0:3"), (BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED, "")],
+    [
+        (BreakClass.MISSING_IN_LEDGER, "topic:billing.payouts:0:3"),
+        (BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED, ""),
+        (BreakClass.LOST_ACKNOWLEDGED_WRITE, ""),
+    ],
 )
 @pytest.mark.parametrize(("unreadable_at", "told"), [(1, False), (2, True), (3, True)])
 def test_what_the_log_has_lost_unread_since_a_plan_holds_back_what_is_old_enough_to_be_about_it(

@@ -9,9 +9,10 @@ import yaml
 from typer.testing import CliRunner
 
 from tallystick.cli.app import app
-from tallystick.contract.compensation import REPUBLISHABLE
+from tallystick.contract.compensation import ABOUT_EVENTS, REPUBLISHABLE
 from tallystick.contract.contract import Contract, ContractRefused
 from tallystick.executor.grants import kafka_acls, kafka_commands, postgres_statements
+from tallystick.model.finding_names import BreakClass
 from tests.unit.builders import INPUT, L2T, T2L, T2T, TOPIC, contract_of
 
 CAPS = {"max_amount_minor": {"EUR": 1}}
@@ -121,6 +122,23 @@ def test_only_a_contract_that_ends_transactions_may_alter_the_cluster() -> None:
         ("executor", "transactional-id", "*", "Describe"),
         ("executor", "topic", "__transaction_state", "Describe"),
     }
+
+
+def to_dag(break_class: str, **rules: Any) -> dict[str, Any]:
+    return CAPS | {"trigger": {"connection": "airflow", "dags": {break_class: "by_hand"}}} | rules
+
+
+@pytest.mark.parametrize("form", ["json", "json_schema", "avro"])
+@pytest.mark.parametrize("break_class", ABOUT_EVENTS)
+def test_for_what_a_dag_is_handed_the_topics_are_read_whatever_the_format(break_class: str, form: str) -> None:
+    kafka = {"connection": "kafka_billing"} | ({"schema_registry": "registry"} if form == "avro" else {})
+    contract = contract_of(L2T, kafka=kafka, event={"format": form}, compensation=to_dag(break_class))
+    assert acls(contract) - READER == {("executor", "topic", TOPIC, "Read")}
+
+
+@pytest.mark.parametrize("break_class", [one for one in BreakClass if one not in ABOUT_EVENTS])
+def test_for_what_nobody_reads_before_a_dag_is_handed_it_nothing_is_granted(break_class: str) -> None:
+    assert acls(contract_of(L2T, compensation=to_dag(break_class))) == READER
 
 
 def test_a_command_quotes_what_a_shell_would_read() -> None:

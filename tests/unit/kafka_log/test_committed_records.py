@@ -8,6 +8,7 @@ import pytest
 from tallystick.compensation.plan import PlanItem
 from tallystick.compensation.republished_event import find_events
 from tallystick.connections.connections import KafkaSettings
+from tallystick.contract.field_types import HeaderPlace
 from tallystick.kafka_log import committed_records
 from tallystick.kafka_log.committed_records import cleaned_partitions, committed_in
 from tests.unit.builders import PART, offsets
@@ -48,6 +49,21 @@ def test_a_batch_whose_checksum_is_wrong_proves_nothing_for_a_repair() -> None:
     spoilt.append_raw(raw, records=1)
     (found,) = committed_in(spoilt.fetch, offsets(0, 1))
     assert (found.value, found.problem) == (b"", "its batch is not the one that its checksum was made of")
+
+
+def test_a_record_is_read_by_its_headers_and_its_key_where_the_contract_has_fields_there() -> None:
+    """Found by review: by its value alone each of these was unreadable."""
+    item = replace(ITEM, topic=PART.topic)
+    by_header = FIELDS.model_copy(update={"match_key": HeaderPlace(header="ce_id")})
+    log = SyntheticLog()
+    log.append(value("ev-0"), headers=[("ce_id", item.match_key.encode())])
+    log.append(value("ev-0"))
+    found = find_events(committed_in(log.fetch, offsets(0, log.end)), [item], by_header)
+    assert [one.kafka_offset for one in found.of(item)] == [0]
+    assert list(found.unnamed) == [PART.topic]
+    read, *_ = committed_in(log.fetch, offsets(0, log.end))
+    assert read.written is not None
+    assert (read.written.key, list(read.written.headers)) == (read.key, [("ce_id", b"ev-1")])
 
 
 def test_a_cleaner_shows_by_the_offsets_that_it_took(monkeypatch: pytest.MonkeyPatch) -> None:

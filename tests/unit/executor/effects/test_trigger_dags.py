@@ -1,4 +1,4 @@
-"""Right before a DAG's run is asked for, the switch, the store and the claim are asked once more."""
+"""Right before a DAG's run is asked for, the switch, the store, the claim and what the topics have shown are asked."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -8,23 +8,89 @@ import pytest
 
 from tallystick.compensation.kill_switch import ActingStopped
 from tallystick.executor.effects import trigger_dags
+from tallystick.kafka_log.fetch import BrokerUnreachable
+from tallystick.store.plans.claim_store import STARTING
+from tallystick.store.plans.plan_store import ActionState, StoredAction
 from tests.planned_items import ITEM
+from tests.unit.builders import NOON
 
 
-def test_a_run_is_asked_for_only_while_nobody_has_stopped_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    noted: list[UUID] = []
-    monkeypatch.setattr(trigger_dags, "note_starting", lambda _, action_id, **__: noted.append(action_id) or True)
-    reasons: dict[UUID, str] = {}
-    work: Any = SimpleNamespace(
-        refuse_for_now=lambda: None, why_not_now=lambda _: reasons, engine="engine", executor="this start"
-    )
-    assert trigger_dags._why_not_started(work, ITEM) is None
+@pytest.fixture
+def noted(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
+    """The actions of which is kept that their runs are asked for."""
+    found: list[UUID] = []
+    monkeypatch.setattr(trigger_dags, "note_starting", lambda _, action_id, **__: found.append(action_id) or True)
+    return found
+
+
+def start(**about: Any) -> Any:
+    asked = {"refuse_for_now": lambda: None, "why_not_now": lambda _: {}, "stopped": {}}
+    return SimpleNamespace(**asked | about, engine="engine", executor="this start")
+
+
+def test_a_run_is_asked_for_only_while_nobody_has_stopped_that(noted: list[UUID]) -> None:
+    assert trigger_dags._why_not_started(start(), ITEM, {ITEM.action_id: None}) is None
     assert noted == [ITEM.action_id]
 
     def stopped() -> None:
         raise ActingStopped("dan stopped all compensations")
 
-    work.refuse_for_now = stopped
     with pytest.raises(ActingStopped):
-        trigger_dags._why_not_started(work, ITEM)
+        trigger_dags._why_not_started(start(refuse_for_now=stopped), ITEM, {ITEM.action_id: None})
     assert noted == [ITEM.action_id]
+
+
+def test_no_run_is_asked_for_of_what_the_topics_do_not_prove_or_were_not_asked_about(noted: list[UUID]) -> None:
+    """Found by review: what was reopened behind the look was started by the word of nobody."""
+    unproven: dict[UUID, str | None] = {ITEM.action_id: "its event stands"}
+    assert trigger_dags._why_not_started(start(), ITEM, unproven) == "its event stands"
+    said = "it was reopened since this start looked; start the plan again"
+    assert trigger_dags._why_not_started(start(), ITEM, {}) == said
+    forbidden = start(why_not_now=lambda _: {ITEM.action_id: "its break is not outstanding any more"})
+    assert trigger_dags._why_not_started(forbidden, ITEM, {}) == "its break is not outstanding any more"
+    assert noted == []
+
+
+def action(state: ActionState, **outcome: Any) -> StoredAction:
+    return StoredAction(
+        action_id=ITEM.action_id,
+        break_id=ITEM.break_id,
+        plan_id=UUID(int=5),
+        state=state,
+        outcome=outcome,
+        recorded_at=NOON,
+    )
+
+
+@pytest.mark.parametrize(
+    ("stored", "stopped", "is_asked"),
+    [
+        (action(ActionState.EXECUTING), False, True),
+        (action(ActionState.REFUSED), False, True),
+        (None, False, True),
+        (action(ActionState.EXECUTING), True, False),
+        (action(ActionState.EXECUTING, **{STARTING: True}), False, False),
+        (action(ActionState.WAITING), False, False),
+        (action(ActionState.DONE), False, False),
+    ],
+)
+def test_the_topics_are_asked_about_what_may_begin_and_of_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, stored: StoredAction | None, stopped: bool, is_asked: bool
+) -> None:
+    monkeypatch.setattr(trigger_dags, "why_not_handed_over", lambda _, items: {one.action_id: None for one in items})
+    work = start(stopped={ITEM.action_id: "no"} if stopped else {})
+    found = trigger_dags._look(work, [ITEM], {ITEM.action_id: stored} if stored else {})
+    assert found == ({ITEM.action_id: None} if is_asked else {})
+
+
+def test_what_was_begun_is_refused_where_the_topics_do_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: Any) -> None:
+        raise BrokerUnreachable("records of payouts: no answer")
+
+    told: list[Any] = []
+    monkeypatch.setattr(trigger_dags, "why_not_handed_over", away)
+    monkeypatch.setattr(trigger_dags, "refuse_begun", lambda work, reason: told.append((work, reason)))
+    work = start()
+    with pytest.raises(BrokerUnreachable):
+        trigger_dags._look(work, [ITEM], {})
+    assert told == [(work, "records of payouts: no answer")]

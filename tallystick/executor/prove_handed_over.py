@@ -1,0 +1,151 @@
+"""The proof for each break before a DAG is handed it: by the topics, as before a repair of our own that does the same.
+
+Breaks of other classes than ABOUT_EVENTS are not looked at, nor is the ledger. Records are read where they are JSON;
+what the log holds back or has lost needs no reading, and is asked whatever the format.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from tallystick.compensation.plan import PlanItem, RepairKind
+from tallystick.compensation.republished_event import (
+    CurrentEvent,
+    CurrentEvents,
+    find_events,
+    why_not_postable,
+    why_not_reversible,
+)
+from tallystick.contract.compensation import ABOUT_EVENTS, MISSING_EVENTS, POSTABLE
+from tallystick.contract.contract import Contract
+from tallystick.executor.effects.action_log import SETTLE_SECONDS, ExecutionContext
+from tallystick.executor.prove_repairs import LogProof, prove_log, topics_of, why_held, why_hidden, why_unread
+from tallystick.kafka_log.committed_records import SettledTopics, read_committed, settle_topics
+from tallystick.matching.scan_result import topic_place
+from tallystick.model.cut import PartitionSnapshot
+from tallystick.model.offsets import TopicPartition
+from tallystick.store.plans.claim_store import NOT_OUTSTANDING
+from tallystick.store.runs.cut_store import read_cut
+from tallystick.store.runs.outstanding_store import outstanding_breaks
+
+_NOT_READ = CurrentEvents(by_key={}, unreadable_keys=frozenset())
+
+
+def why_not_handed_over(work: ExecutionContext, items: Sequence[PlanItem]) -> dict[UUID, str | None]:
+    """Return why the topics do not prove each break any more; None: they do, or nobody asks them about it.
+
+    Raises TopicNotFound, BrokerUnreachable.
+    """
+    reasons: dict[UUID, str | None] = {item.action_id: None for item in items}
+    about = [item for item in items if item.break_class in ABOUT_EVENTS]
+    if not about:
+        return reasons
+    contract = work.contract
+    found = {one.item_break.break_id: one.item_break for one in outstanding_breaks(work.engine, contract.name)}
+    ours: dict[UUID, tuple[PlanItem, ...]] = {}
+    for item in about:
+        if item.break_id in found:
+            ours[item.action_id] = _as_ours(contract, item, str(found[item.break_id].evidence.get("at", "")))
+        else:
+            reasons[item.action_id] = NOT_OUTSTANDING
+    if asked := [one for some in ours.values() for one in some]:
+        log = _read_topics(work, asked)
+        known = _known(work, [event for one in asked for event in log.events.of(one)])
+        reasons |= {action_id: _why_not(work, some, log, known) for action_id, some in ours.items() if some}
+    return reasons
+
+
+def _as_ours(contract: Contract, item: PlanItem, at: str) -> tuple[PlanItem, ...]:
+    """Return the item as we would repair it: on the topic of its leg and, of a copy that stands on another one of the
+    contract's, on that; none, where the contract names neither. at: the item id of the copy that its break is about.
+    """
+    place, topics, kind = "", {item.topic}, RepairKind.REPUBLISH
+    if item.break_class not in MISSING_EVENTS:
+        kind = RepairKind.POST if item.break_class in POSTABLE else RepairKind.REVERSE
+        if at.startswith("topic:"):
+            place = at
+            topics.add(topic_place(at)[0].topic)
+    reverses, posts = (place, "") if kind is RepairKind.REVERSE else ("", place)
+    wanted = replace(item, kind=kind, reverses=reverses, posts=posts)
+    return tuple(replace(wanted, topic=topic) for topic in sorted(topics.intersection(contract.topics)))
+
+
+def _read_topics(work: ExecutionContext, asked: Sequence[PlanItem]) -> LogProof:
+    kafka, contract = work.connections.kafka, work.contract
+    settled = settle_topics(kafka, topics_of(asked), wait_seconds=SETTLE_SECONDS)
+    events = _NOT_READ
+    if contract.event.format == "json":
+        events = find_events(read_committed(kafka, settled.partitions), asked, contract.event)
+    return prove_log(work, asked, settled, events)
+
+
+def _known(work: ExecutionContext, standing: Iterable[CurrentEvent]) -> frozenset[CurrentEvent]:
+    """Return those that the plan's run had read: how they differ, whoever agreed to hand them over could see."""
+    cut = read_cut(work.engine, work.contract.name, work.plan.cut_n)
+    if cut is None:
+        return frozenset()
+    ends = {part.offsets.topic_partition: part.offsets.kafka_offset_end for part in cut.topic_slices}
+    return frozenset(event for event in standing if event.kafka_offset < ends.get(_partition_of(event), 0))
+
+
+def _partition_of(event: CurrentEvent) -> TopicPartition:
+    return TopicPartition(topic=event.topic, partition=event.partition)
+
+
+def _why_not(
+    work: ExecutionContext, ours: Sequence[PlanItem], log: LogProof, known: Collection[CurrentEvent]
+) -> str | None:
+    """Return the reason not to hand an item over; None: there is none. ours: as `_as_ours` gives it."""
+    standing = [event for one in ours for event in log.events.of(one)]
+    if ours[0].kind is RepairKind.REPUBLISH and standing:
+        return f"its event stands: {standing[0].item_id}"
+    return next(
+        filter(
+            None,
+            (
+                *(why_held(one) for one in ours if one.topic in log.held),
+                *(why_hidden(one, log) for one in ours),
+                _why_not_as_read(work, ours[0], standing, log.settled, known),
+                *(why_unread(one, log, planned_at=work.plan.cut_n) for one in ours),
+            ),
+        ),
+        None,
+    )
+
+
+def _why_not_as_read(
+    work: ExecutionContext,
+    item: PlanItem,
+    standing: Sequence[CurrentEvent],
+    settled: SettledTopics,
+    known: Collection[CurrentEvent],
+) -> str | None:
+    """Return why the copy that the break is about does not stand as the run read it, or alone; None: it does, or there
+    is none, or it stands where the executor does not read.
+    """
+    contract, place = work.contract, item.reverses or item.posts
+    if not place or topic_place(place)[0].topic not in contract.topics:
+        return None
+    if contract.event.format != "json":
+        gone = "not provable: what it is about is not on the retained log any more"
+        return None if any(_has(part, place) for part in settled.partitions) else gone
+    if contract.currency_case == "ignored":
+        item, standing = replace(item, currency=item.currency.upper()), [*_in_capitals(standing)]
+    if item.kind is RepairKind.POST:
+        return why_not_postable(item, standing, contract.event, known=known)
+    elsewhere = work.taken_back.get(item.action_id, frozenset())
+    return why_not_reversible(item, standing, contract.event, elsewhere=elsewhere, known=known)
+
+
+def _has(part: PartitionSnapshot, place: str) -> bool:
+    partition, kafka_offset = topic_place(place)
+    return part.topic_partition == partition and part.log_start <= kafka_offset < part.lso
+
+
+def _in_capitals(standing: Iterable[CurrentEvent]) -> Iterator[CurrentEvent]:
+    """Yield events with their currency as the run compared it."""
+    for event in standing:
+        if event.reading is not None and event.reading.currency is not None:
+            yield replace(event, reading=event.reading._replace(currency=event.reading.currency.upper()))
+        else:
+            yield event
