@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tallystick.contract.compensation import ABOUT_EVENTS, REPUBLISHABLE, REVERSIBLE, LedgerPost
+from tallystick.contract.compensation import ABOUT_EVENTS, POSTABLE, REPUBLISHABLE, REVERSIBLE, LedgerPost
 from tallystick.contract.contract import Contract, ContractRefused
 from tallystick.contract.sql_names import outermost
 from tallystick.executor.effects.publish_events import transactional_id_of
@@ -54,10 +54,17 @@ def _executors(contract: Contract, executor: str, environment: str) -> Iterator[
     if rules is None:
         return
     publishes = any(break_class in REPUBLISHABLE + REVERSIBLE for break_class in rules.classes)
-    if rules.classes:
+    handed_over = rules.trigger.dags if rules.trigger else ()
+    needs = {
+        "what it publishes, and the proof of it": publishes,
+        "the proof of what it posts": any(one in POSTABLE for one in rules.classes),
+        "the proof of what a DAG is handed": any(one in ABOUT_EVENTS for one in handed_over),
+        "what hangs there": rules.abort_hanging_transactions,
+    }
+    if reasons := [why for why, is_needed in needs.items() if is_needed]:
         for topic in contract.topics:
             operations = "Read Write" if publishes else "Read"
-            yield _acl(executor, Resource.TOPIC, topic, operations, "what it publishes, and the proof of it")
+            yield _acl(executor, Resource.TOPIC, topic, operations, "; ".join(reasons))
     if publishes:
         progress, publisher = (
             progress_topic_name(contract.name),
@@ -65,13 +72,7 @@ def _executors(contract: Contract, executor: str, environment: str) -> Iterator[
         )
         yield _acl(executor, Resource.TOPIC, progress, "Create Read Write DescribeConfigs", "what was published")
         yield _acl(executor, Resource.TRANSACTIONAL_ID, publisher, "Write", "one executor fences the one before it")
-    handed_over = rules.trigger.dags if rules.trigger else ()
-    if not rules.classes and any(one in ABOUT_EVENTS for one in handed_over):
-        for topic in contract.topics:
-            yield _acl(executor, Resource.TOPIC, topic, "Read", "what a DAG is handed, and the proof of it")
     if rules.abort_hanging_transactions:
-        for topic in contract.topics:
-            yield _acl(executor, Resource.TOPIC, topic, "Read", "what hangs there")
         yield _acl(executor, Resource.CLUSTER, "", "Alter DescribeConfigs", "ends a transaction; how old one may be")
         yield _acl(executor, Resource.TRANSACTIONAL_ID, "*", "Describe", "whether anybody will still end it")
         yield _acl(executor, Resource.TOPIC, COORDINATORS_LOG, "Describe", "whether every coordinator answers")

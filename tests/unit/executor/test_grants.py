@@ -141,6 +141,41 @@ def test_for_what_nobody_reads_before_a_dag_is_handed_it_nothing_is_granted(brea
     assert acls(contract_of(L2T, compensation=to_dag(break_class))) == READER
 
 
+def test_a_row_is_taken_back_by_the_ledger_alone() -> None:
+    columns = {"columns": {"reverses": "reverses_entry"}}
+    ledger: dict[str, Any] = {"connection": "ledger_billing", "table": "billing.payout"} | columns
+    takes_back = POSTS | {"classes": ["duplicate_in_ledger"], "reversal": "negated"}
+    assert acls(contract_of(T2L, ledger=ledger, compensation=takes_back)) == READER
+
+
+@pytest.mark.parametrize(
+    ("direction", "rules", "operations", "why"),
+    [
+        (
+            L2T,
+            to_dag("missing_in_ledger", abort_hanging_transactions=True),
+            ("Read",),
+            "the proof of what a DAG is handed; what hangs there",
+        ),
+        (
+            L2T,
+            to_dag("missing_in_ledger", classes=list(REPUBLISHABLE), abort_hanging_transactions=True),
+            ("Read", "Write"),
+            "what it publishes, and the proof of it; the proof of what a DAG is handed; what hangs there",
+        ),
+        (T2L, POSTS, ("Read",), "the proof of what it posts"),
+    ],
+)
+def test_a_right_that_is_needed_for_several_things_is_granted_once(
+    direction: Any, rules: dict[str, Any], operations: tuple[str, ...], why: str
+) -> None:
+    """Found by review: Read was printed twice."""
+    found = kafka_acls(contract_of(direction, compensation=rules), reader="r", executor="e", environment="test")
+    assert [(one.operations, one.why) for one in found if (one.principal, one.name) == ("e", TOPIC)] == [
+        (operations, why)
+    ]
+
+
 def test_a_command_quotes_what_a_shell_would_read() -> None:
     found = kafka_acls(contract_of(L2T), reader="a reader", executor="e", environment="test")
     commands = [line for line in kafka_commands(found) if not line.startswith("#")]
