@@ -1041,6 +1041,20 @@ def test_an_event_that_came_open_where_others_had_been_read_is_told_of_by_the_ru
     assert ("log_rewritten" in doubts(played, upto=4)[3]) == (step == "truncate")
 
 
+@pytest.mark.parametrize("step", ["truncate", "wait"])
+def test_a_transaction_stays_torn_by_the_protocol_that_an_election_makes_whole_and_a_run_finds_the_log_rewritten(
+    step: str,
+) -> None:
+    """One partition had an abort marker, which is cut away; the next marker commits what it had aborted."""
+    played = play(
+        Config(slice_by="xmin", legs=2, key_is_unique=False, carrier_mode="exactly", posts="column"),
+        *("window", ("pay", 4, 8), ("end_on_one_partition", 1), ("commit_first", 5, 9), "window", "window"),
+        *((step, 0, 1, 7), "window", ("trade", 4, 0)),
+    )
+    assert "torn_by_protocol" in outstanding(played)
+    assert any("log_rewritten" in told for told in doubts(played, upto=5)) == (step == "truncate")
+
+
 @pytest.mark.parametrize(
     ("repaired", "told"), [("plan_and_act", []), ("wait", ["duplicate_in_ledger"])], ids=["taken back", "it stands"]
 )

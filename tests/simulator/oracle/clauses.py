@@ -515,7 +515,7 @@ class Oracle:
         """Did a run say, after the last copy came, that it could not read all that was written? Or after an event of
         what is missing came, and no cut has read that one?
         """
-        torn = found.break_class == "torn_transaction"
+        torn = found.break_class.startswith("torn_")
         missing = found.break_class.startswith("missing_in_topic")
         if missing and self._read_in_part(name, facts_of(self.world.truth, found.match_key)):
             return True
