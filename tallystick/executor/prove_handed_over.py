@@ -4,8 +4,8 @@ Breaks of other classes than ABOUT_EVENTS are not looked at, nor is the ledger. 
 what the log holds back or has lost needs no reading, and is asked whatever the format.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from tallystick.compensation.plan import PlanItem, RepairKind
@@ -23,6 +23,7 @@ from tallystick.executor.prove_repairs import LogProof, prove_log, topics_of, wh
 from tallystick.kafka_log.committed_records import SettledTopics, read_committed, settle_topics
 from tallystick.matching.scan_result import topic_place
 from tallystick.model.cut import PartitionSnapshot
+from tallystick.model.errors import TallystickError
 from tallystick.model.offsets import TopicPartition
 from tallystick.store.plans.claim_store import NOT_OUTSTANDING
 from tallystick.store.runs.cut_store import read_cut
@@ -31,28 +32,41 @@ from tallystick.store.runs.outstanding_store import outstanding_breaks
 _NOT_READ = CurrentEvents(by_key={}, unreadable_keys=frozenset())
 
 
-def why_not_handed_over(work: ExecutionContext, items: Sequence[PlanItem]) -> dict[UUID, str | None]:
-    """Return why the topics do not prove each break any more; None: they do, or nobody asks them about it.
+@dataclass(frozen=True, kw_only=True)
+class HandOverProof:
+    """Why the topics do not prove each break any more; None: they do, or nobody asks them about it.
 
-    Raises TopicNotFound, BrokerUnreachable.
+    unanswered: actions that they were to be asked about and gave no answer to, where that is what error says.
     """
+
+    reasons: Mapping[UUID, str | None]
+    unanswered: frozenset[UUID] = frozenset()
+    error: TallystickError | None = None
+
+
+def prove_handed_over(work: ExecutionContext, items: Sequence[PlanItem]) -> HandOverProof:
+    """Ask the topics about each break that is to be handed over."""
     reasons: dict[UUID, str | None] = {item.action_id: None for item in items}
     about = [item for item in items if item.break_class in ABOUT_EVENTS]
     if not about:
-        return reasons
+        return HandOverProof(reasons=reasons)
     contract = work.contract
     found = {one.item_break.break_id: one.item_break for one in outstanding_breaks(work.engine, contract.name)}
     ours: dict[UUID, tuple[PlanItem, ...]] = {}
     for item in about:
-        if item.break_id in found:
-            ours[item.action_id] = _as_ours(contract, item, str(found[item.break_id].evidence.get("at", "")))
-        else:
+        if item.break_id not in found:
             reasons[item.action_id] = NOT_OUTSTANDING
-    if asked := [one for some in ours.values() for one in some]:
-        log = _read_topics(work, asked)
-        known = _known(work, [event for one in asked for event in log.events.of(one)])
-        reasons |= {action_id: _why_not(work, some, log, known) for action_id, some in ours.items() if some}
-    return reasons
+        elif some := _as_ours(contract, item, str(found[item.break_id].evidence.get("at", ""))):
+            ours[item.action_id] = some
+    if ours:
+        try:
+            log = _read_topics(work, [one for some in ours.values() for one in some])
+        except TallystickError as error:
+            unanswered = dict.fromkeys(ours, str(error))
+            return HandOverProof(reasons=reasons | unanswered, unanswered=frozenset(ours), error=error)
+        known = _known(work, [event for some in ours.values() for one in some for event in log.events.of(one)])
+        reasons |= {action_id: _why_not(work, some, log, known) for action_id, some in ours.items()}
+    return HandOverProof(reasons=reasons)
 
 
 def _as_ours(contract: Contract, item: PlanItem, at: str) -> tuple[PlanItem, ...]:

@@ -36,6 +36,7 @@ pytestmark = pytest.mark.usefixtures("in_the_world")
 
 LOST = ("window", ("half_trade", 2, 7), ("trade", 1, 1), "window", "window")
 """A row whose event nobody ever publishes, beside a pair."""
+TWO_LOST = ("window", ("half_trade", 2, 7), ("half_trade", 3, 7), ("trade", 1, 1), "window", "window")
 DAG_ID = "by_hand"
 LOOK = "a person has to look: "
 NONE_LEFT = "and Airflow has none: it was deleted, or never began"
@@ -536,7 +537,7 @@ def test_what_is_reopened_while_a_start_looks_is_not_started_by_it(
     handed: HandedBooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Found by review: its event had come after all, and nobody had looked."""
-    plan, look = handed.plan(), trigger_dags.why_not_handed_over
+    plan, look = handed.plan(), trigger_dags.prove_handed_over
     handed.airflow.begin = lambda _: (504, {})
     with pytest.raises(AirflowUnreachable):
         handed.start(plan)
@@ -550,27 +551,98 @@ def test_what_is_reopened_while_a_start_looks_is_not_started_by_it(
         return found
 
     with monkeypatch.context() as during:
-        during.setattr(trigger_dags, "why_not_handed_over", reopened)
+        during.setattr(trigger_dags, "prove_handed_over", reopened)
         with pytest.raises(ExecutorFenced):
             handed.start(plan)
     assert handed.start(plan)[0][1].startswith("its event stands: topic:")
     assert (handed.airflow.started, handed.state(plan)) == ([], ActionState.REFUSED)
 
 
+def away(*_: Any, **__: Any) -> Any:
+    raise BrokerUnreachable("no answer")
+
+
 def test_where_the_topics_do_not_answer_nothing_stays_begun(
     handed: HandedBooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = handed.plan()
-
-    def away(*_: Any, **__: Any) -> Any:
-        raise BrokerUnreachable("no answer")
-
     with monkeypatch.context() as outage:
         outage.setattr(prove_handed_over, "settle_topics", away)
+        outage.setattr(trigger_dags, "open_airflow", away)
         with pytest.raises(BrokerUnreachable):
             handed.start(plan)
     assert handed.state(plan) is ActionState.REFUSED
     assert handed.start(plan) == [("done", "")]
+
+
+def test_a_start_that_ended_while_it_looked_has_asked_for_no_run_and_its_break_is_free_though_its_topic_is_gone(
+    handed: HandedBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by review: it was executing for ever."""
+    plan = handed.plan()
+
+    def killed(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as during:
+        during.setattr(prove_handed_over, "settle_topics", killed)
+        with pytest.raises(KeyboardInterrupt):
+            handed.start(plan)
+    assert handed.state(plan) is ActionState.EXECUTING
+    monkeypatch.setattr(prove_handed_over, "settle_topics", away)
+    with pytest.raises(BrokerUnreachable):
+        handed.start(plan)
+    assert handed.state(plan) is ActionState.REFUSED
+    assert handed.write_off(plan) is ItemState.WRITTEN_OFF
+
+
+def test_topics_that_do_not_answer_hide_no_run_that_was_asked_for_and_hold_no_other_break(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Found by review: a run that stands in Airflow was never recorded, and neither break could be written off."""
+    handed = handed_books(monkeypatch, "xmin", TWO_LOST)
+    plan = handed.plan()
+    asked, other = plan.items
+    handed.airflow.begin = partial(handed.airflow.start_and_say, answer=(504, {}))
+    with pytest.raises(AirflowUnreachable):
+        handed.start(plan)
+    handed.airflow.begin = None
+    actions = handed.store.actions
+    assert [actions[one.action_id].stored.state for one in plan.items] == [ActionState.EXECUTING] * 2
+    monkeypatch.setattr(prove_handed_over, "settle_topics", away)
+    for _ in range(2):
+        with pytest.raises(BrokerUnreachable):
+            handed.start(plan)
+        assert actions[asked.action_id].stored.state is ActionState.DONE
+        assert actions[other.action_id].stored.state is ActionState.REFUSED
+    assert actions[other.action_id].stored.outcome["reason"] == "no answer"
+    assert handed.airflow.started == [str(asked.action_id)]
+
+
+def test_topics_that_do_not_answer_stop_nothing_that_asks_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by review: so they did."""
+    handed = handed_books(monkeypatch, "xmin", TWO_LOST)
+    plan, as_ours = handed.plan(), prove_handed_over._as_ours
+    asks, asks_none = plan.items
+    monkeypatch.setattr(
+        prove_handed_over,
+        "_as_ours",
+        lambda contract, item, at: () if item == asks_none else as_ours(contract, item, at),
+    )
+    monkeypatch.setattr(prove_handed_over, "settle_topics", away)
+    with pytest.raises(BrokerUnreachable):
+        handed.start(plan)
+    assert handed.airflow.started == [str(asks_none.action_id)]
+    assert handed.store.actions[asks_none.action_id].stored.state is ActionState.DONE
+    assert handed.store.actions[asks.action_id].stored.state is ActionState.REFUSED
+
+
+def test_a_dry_run_fails_where_the_topics_do_not_answer(handed: HandedBooks, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = replace(handed.plan(), dry_run=True)
+    plan_functions.save_plan(handed.store, plan, requested_by="asker")
+    monkeypatch.setattr(prove_handed_over, "settle_topics", away)
+    with pytest.raises(BrokerUnreachable):
+        handed.start(plan)
 
 
 # A run that was started has repaired nothing yet.

@@ -22,7 +22,7 @@ from tallystick.executor.effects.action_log import (
     ExecutionContext,
     ItemCheck,
     ItemOutcome,
-    refuse_begun,
+    record_each,
     refused,
     run_actions,
     waits,
@@ -30,10 +30,9 @@ from tallystick.executor.effects.action_log import (
 from tallystick.executor.effects.airflow_api import AirflowApi, DagRun, open_airflow
 from tallystick.executor.effects.publish_events import ExecutorFenced
 from tallystick.executor.effects.step import ExecutorStep
-from tallystick.executor.prove_handed_over import why_not_handed_over
+from tallystick.executor.prove_handed_over import HandOverProof, prove_handed_over
 from tallystick.executor.prove_repairs import changed_connection
 from tallystick.ledger.postgres_connection import read_database_identity
-from tallystick.model.errors import TallystickError
 from tallystick.store.plans.claim_store import STARTING, note_starting
 from tallystick.store.plans.plan_store import ActionState, StoredAction, open_actions
 from tallystick.store.runs.contract_store import contract_of_fingerprint
@@ -51,29 +50,30 @@ def trigger_dags(work: ExecutionContext) -> tuple[ItemOutcome, ...]:
     work.audit("executing", dags=sorted({item.triggers for item in items}))
     work.on_progress(ExecutorStep.EXECUTING, {"dags": len({item.triggers for item in items})})
     elsewhere = asked_elsewhere(work.engine, work.contract, work.plan)
-    unproven = _look(work, items, actions)
+    proof = _look(work, items, actions)
 
     def start(item: PlanItem) -> ItemOutcome:
         action = actions.get(item.action_id)
-        return _out_of_sight(airflow, item, action, elsewhere) or _start(work, airflow, item, action, unproven)
+        return _out_of_sight(airflow, item, action, elsewhere) or _start(work, airflow, item, action, proof.reasons)
 
-    with open_airflow(account) as airflow:
-        return run_actions(work, items, start)
+    if proof.error is None:
+        with open_airflow(account) as airflow:
+            return run_actions(work, items, start)
+    unanswered = [item for item in items if item.action_id in proof.unanswered]
+    record_each(work, [refused(item, str(proof.error)) for item in unanswered])
+    if others := [item for item in items if item.action_id not in proof.unanswered]:
+        with open_airflow(account) as airflow:
+            run_actions(work, others, start)
+    raise proof.error
 
 
-def _look(
-    work: ExecutionContext, items: Sequence[PlanItem], actions: Mapping[UUID, StoredAction]
-) -> dict[UUID, str | None]:
+def _look(work: ExecutionContext, items: Sequence[PlanItem], actions: Mapping[UUID, StoredAction]) -> HandOverProof:
     """Ask the topics of each that may begin now, once it is claimed: whoever reopens it from here on ends this start.
 
-    Where they do not answer, what this start has begun is refused: no run was asked for.
+    Of no other one is a run asked for. That none was before is known, where nobody has noted it.
     """
     fresh = [item for item in items if not _may_have_run(actions.get(item.action_id))]
-    try:
-        return why_not_handed_over(work, [item for item in fresh if item.action_id not in work.stopped])
-    except TallystickError as error:
-        refuse_begun(work, str(error))
-        raise
+    return prove_handed_over(work, [item for item in fresh if item.action_id not in work.stopped])
 
 
 def rehearse_triggers(work: ExecutionContext) -> dict[UUID, ItemOutcome]:
@@ -83,10 +83,12 @@ def rehearse_triggers(work: ExecutionContext) -> dict[UUID, ItemOutcome]:
         return {}
     with open_airflow(_airflow_of(work.contract, work.connections)) as airflow:
         reasons = {item.action_id: airflow.why_not_startable(item.triggers) for item in items}
-    unproven = why_not_handed_over(work, items)
+    proof = prove_handed_over(work, items)
+    if proof.error is not None:
+        raise proof.error
     return {
         item.action_id: refused(item, reason)
-        if (reason := reasons[item.action_id] or unproven[item.action_id])
+        if (reason := reasons[item.action_id] or proof.reasons[item.action_id])
         else ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ActionResult.WOULD_DO)
         for item in items
     }

@@ -13,7 +13,6 @@ from tallystick.compensation.plan import OffsetsUnread, PlanItem, RepairKind
 from tallystick.contract.compensation import ABOUT_EVENTS, MISSING_EVENTS, POSTABLE, REVERSIBLE
 from tallystick.contract.contract import Contract
 from tallystick.executor import prove_handed_over, prove_repairs
-from tallystick.executor.prove_handed_over import why_not_handed_over
 from tallystick.kafka_log.committed_records import CommittedRecord, SettledTopics
 from tallystick.model.cut import JudgedPart, PartitionSnapshot
 from tallystick.model.finding_names import BreakClass
@@ -135,7 +134,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Any:
             plan=SimpleNamespace(cut_n=PLANNED_AT),
             taken_back=log.taken_back,
         )
-        (found,) = why_not_handed_over(work, [item]).items()
+        (found,) = prove_handed_over.prove_handed_over(work, [item]).reasons.items()
         assert found[0] == item.action_id
         return found[1]
 

@@ -7,8 +7,9 @@ from uuid import UUID
 import pytest
 
 from tallystick.compensation.kill_switch import ActingStopped
+from tallystick.compensation.plan import PlanItem
 from tallystick.executor.effects import trigger_dags
-from tallystick.kafka_log.fetch import BrokerUnreachable
+from tallystick.executor.prove_handed_over import HandOverProof
 from tallystick.store.plans.claim_store import STARTING
 from tallystick.store.plans.plan_store import ActionState, StoredAction
 from tests.planned_items import ITEM
@@ -77,20 +78,13 @@ def action(state: ActionState, **outcome: Any) -> StoredAction:
 def test_the_topics_are_asked_about_what_may_begin_and_of_nothing_else(
     monkeypatch: pytest.MonkeyPatch, stored: StoredAction | None, stopped: bool, is_asked: bool
 ) -> None:
-    monkeypatch.setattr(trigger_dags, "why_not_handed_over", lambda _, items: {one.action_id: None for one in items})
+    asked: list[PlanItem] = []
+
+    def prove(_: Any, items: Any) -> HandOverProof:
+        asked.extend(items)
+        return HandOverProof(reasons={})
+
+    monkeypatch.setattr(trigger_dags, "prove_handed_over", prove)
     work = start(stopped={ITEM.action_id: "no"} if stopped else {})
-    found = trigger_dags._look(work, [ITEM], {ITEM.action_id: stored} if stored else {})
-    assert found == ({ITEM.action_id: None} if is_asked else {})
-
-
-def test_what_was_begun_is_refused_where_the_topics_do_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    def away(*_: Any) -> None:
-        raise BrokerUnreachable("records of payouts: no answer")
-
-    told: list[Any] = []
-    monkeypatch.setattr(trigger_dags, "why_not_handed_over", away)
-    monkeypatch.setattr(trigger_dags, "refuse_begun", lambda work, reason: told.append((work, reason)))
-    work = start()
-    with pytest.raises(BrokerUnreachable):
-        trigger_dags._look(work, [ITEM], {})
-    assert told == [(work, "records of payouts: no answer")]
+    trigger_dags._look(work, [ITEM], {ITEM.action_id: stored} if stored else {})
+    assert asked == ([ITEM] if is_asked else [])
