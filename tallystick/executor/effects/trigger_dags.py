@@ -37,8 +37,6 @@ from tallystick.store.plans.claim_store import STARTING, note_starting
 from tallystick.store.plans.plan_store import ActionState, StoredAction, open_actions
 from tallystick.store.runs.contract_store import contract_of_fingerprint
 
-_NOT_LOOKED_AT = "it was reopened since this start looked; start the plan again"
-
 
 def trigger_dags(work: ExecutionContext) -> tuple[ItemOutcome, ...]:
     """Start a run of its DAG for each."""
@@ -221,7 +219,7 @@ def _of_before(item: PlanItem) -> str:
 def _why_not_started(work: ExecutionContext, item: PlanItem, unproven: Mapping[UUID, str | None]) -> str | None:
     """Return the reason why an action has no run. None: there is none, and the request is stored before it is made."""
     work.refuse_for_now()
-    if reason := work.why_not_now([item]).get(item.action_id) or unproven.get(item.action_id, _NOT_LOOKED_AT):
+    if reason := work.why_not_now([item]).get(item.action_id) or unproven[item.action_id]:
         return reason
     if not note_starting(work.engine, item.action_id, executor=work.executor):
         raise ExecutorFenced(f"{work.contract.name}: another executor has claimed {item.action_id} since")
