@@ -98,11 +98,14 @@ def unreadable_since(
     engine: Engine, contract: Contract, items: Collection[PlanItem], offsets_unread: OffsetsUnread
 ) -> dict[UUID, int]:
     """Return the items, by break, that a record may have been about which the log may have lost since they were
-    planned, and the cut that could not read it. How old their breaks are is asked as it is of a new plan.
+    planned, and the newest cut that could not read one. How old their breaks are is asked as it is of a new plan.
 
-    offsets_unread: by what has gone since then.
+    items: of one break there may be one on each of several topics. offsets_unread: by what has gone since then.
     """
-    gone = {item.break_id: cut_n for item in items if (cut_n := offsets_unread.unreadable_of(item.topic)) >= 0}
+    gone: dict[UUID, int] = {}
+    for item in items:
+        gone[item.break_id] = max(gone.get(item.break_id, -1), offsets_unread.unreadable_of(item.topic))
+    gone = {break_id: cut_n for break_id, cut_n in gone.items() if cut_n >= 0}
     if not gone:
         return {}
     standing = [found for found in outstanding_breaks(engine, contract.name) if found.item_break.break_id in gone]

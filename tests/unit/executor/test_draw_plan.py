@@ -272,6 +272,11 @@ def test_what_the_log_has_lost_unread_since_a_plan_holds_back_what_is_old_enough
 
     assert since(payouts=unreadable_at) == ({item.break_id: unreadable_at} if told else {})
     assert since(payouts=-1, fees=9) == {}
+    on_both = [replace(item, topic=topic) for topic in ("billing.fees", "billing.payouts", "billing.fees")]
+    unread = OffsetsUnread(unreadable_at={"billing.fees": 0, "billing.payouts": unreadable_at})
+    told_of_both = {item.break_id: unreadable_at} if told else {}
+    for some in (on_both, on_both[:2], on_both[1:]):
+        assert unreadable_since(ENGINE, contract(), some, unread) == told_of_both
     store.found = []
     assert since(payouts=unreadable_at) == {item.break_id: unreadable_at}
 
