@@ -100,8 +100,10 @@ class CurrentEvents:
 
 
 def _record_keys(item: PlanItem) -> set[tuple[str, bytes]]:
-    """By which the item's records may be known where their values cannot be read: a tombstone, for one."""
-    return {(item.topic, key.encode()) for key in (item.transaction_key, item.match_key)}
+    """By which the item's records may be known where their values cannot be read: a tombstone, for one. Records without
+    a key are no item's own, also where it has no transaction key.
+    """
+    return {(item.topic, key.encode()) for key in (item.transaction_key, item.match_key) if key}
 
 
 def event_value(item: PlanItem, names: EventFields) -> bytes:

@@ -324,6 +324,25 @@ def test_an_unreadable_record_under_the_key_of_an_event_hides_what_is_done_about
     assert find_events([record(3, key=key), named], [item], NAMES).why_hidden(item) is None
 
 
+@pytest.mark.parametrize("kind", [RepairKind.POST, RepairKind.REVERSE])
+@pytest.mark.parametrize(("key", "told"), [(b"customer-8", None), (b"", CANCELLED)])
+def test_an_unreadable_record_without_a_key_is_not_of_an_event_with_one_that_has_no_transaction_key(
+    kind: RepairKind, key: bytes, told: str | None
+) -> None:
+    """Found by review: any one hindered it, as a record of its message key."""
+    item = replace(ITEM, kind=kind, transaction_key="")
+    records = [record(3, key=key), record(5, key=b"", value=b"{")]
+    assert find_events(records, [item], NAMES).why_hidden(item) == told
+
+
+def test_an_unreadable_record_without_a_key_may_be_a_missing_event_that_has_no_transaction_key() -> None:
+    missing = replace(ITEM, kind=RepairKind.REPUBLISH, reverses="", transaction_key="")
+    other = record(3, key=b"ev-2", value=VALUE.replace(b"ev-1", b"ev-2"))
+    assert find_events([other, record(5, key=b"", value=b"{")], [missing], NAMES).why_hidden(missing) == UNTOLD
+    named = record(5, key=b"", value=VALUE.replace(b"ev-1", b"ev-2").replace(b"250", b"true"))
+    assert find_events([other, named], [missing], NAMES).why_hidden(missing) is None
+
+
 @pytest.mark.parametrize(
     ("other_key", "unreadable_key", "told"),
     [
