@@ -24,6 +24,7 @@ from tallystick.kafka_log.committed_records import SettledTopics, read_committed
 from tallystick.matching.scan_result import topic_place
 from tallystick.model.cut import PartitionSnapshot
 from tallystick.model.errors import TallystickError
+from tallystick.model.findings import Break
 from tallystick.model.offsets import TopicPartition
 from tallystick.store.plans.claim_store import NOT_OUTSTANDING
 from tallystick.store.runs.cut_store import read_cut
@@ -56,7 +57,7 @@ def prove_handed_over(work: ExecutionContext, items: Sequence[PlanItem]) -> Hand
     for item in about:
         if item.break_id not in found:
             reasons[item.action_id] = NOT_OUTSTANDING
-        elif some := _as_ours(contract, item, str(found[item.break_id].evidence.get("at", ""))):
+        elif some := _as_ours(contract, item, _place(found[item.break_id])):
             ours[item.action_id] = some
     if ours:
         try:
@@ -64,9 +65,16 @@ def prove_handed_over(work: ExecutionContext, items: Sequence[PlanItem]) -> Hand
         except TallystickError as error:
             unanswered = dict.fromkeys(ours, str(error))
             return HandOverProof(reasons=reasons | unanswered, unanswered=frozenset(ours), error=error)
-        known = _known(work, [event for some in ours.values() for one in some for event in log.events.of(one)])
-        reasons |= {action_id: _why_not(work, some, log, known) for action_id, some in ours.items()}
+        standing = {action_id: tuple(_standing(contract, some[0], log)) for action_id, some in ours.items()}
+        known = _known(work, [event for some in standing.values() for event in some])
+        for action_id, some in ours.items():
+            reasons[action_id] = _why_not(work, some, standing[action_id], log, known)
     return HandOverProof(reasons=reasons)
+
+
+def _place(found: Break) -> str:
+    """Return the item id of the copy that a break is about; "" where it names none."""
+    return str(found.evidence.get("at", ""))
 
 
 def _as_ours(contract: Contract, item: PlanItem, at: str) -> tuple[PlanItem, ...]:
@@ -85,12 +93,24 @@ def _as_ours(contract: Contract, item: PlanItem, at: str) -> tuple[PlanItem, ...
 
 
 def _read_topics(work: ExecutionContext, asked: Sequence[PlanItem]) -> LogProof:
+    """Read the events of their keys on all topics of the contract, as a run pairs them; what hides or has lost some,
+    on those of the items.
+    """
     kafka, contract = work.connections.kafka, work.contract
-    settled = settle_topics(kafka, topics_of(asked), wait_seconds=SETTLE_SECONDS)
+    is_json = contract.event.format == "json"
+    topics = contract.topics if is_json else topics_of(asked)
+    settled = settle_topics(kafka, topics, wait_seconds=SETTLE_SECONDS)
     events = _NOT_READ
-    if contract.event.format == "json":
-        events = find_events(read_committed(kafka, settled.partitions), asked, contract.event)
+    if is_json:
+        everywhere = [replace(item, topic=topic) for item in asked for topic in contract.topics]
+        events = find_events(read_committed(kafka, settled.partitions), everywhere, contract.event)
     return prove_log(work, asked, settled, events)
+
+
+def _standing(contract: Contract, item: PlanItem, log: LogProof) -> Iterator[CurrentEvent]:
+    """Yield the events of the item's key on all topics of the contract."""
+    for topic in contract.topics:
+        yield from log.events.of(replace(item, topic=topic))
 
 
 def _known(work: ExecutionContext, standing: Iterable[CurrentEvent]) -> frozenset[CurrentEvent]:
@@ -107,10 +127,13 @@ def _partition_of(event: CurrentEvent) -> TopicPartition:
 
 
 def _why_not(
-    work: ExecutionContext, ours: Sequence[PlanItem], log: LogProof, known: Collection[CurrentEvent]
+    work: ExecutionContext,
+    ours: Sequence[PlanItem],
+    standing: Sequence[CurrentEvent],
+    log: LogProof,
+    known: Collection[CurrentEvent],
 ) -> str | None:
     """Return the reason not to hand an item over; None: there is none. ours: as `_as_ours` gives it."""
-    standing = [event for one in ours for event in log.events.of(one)]
     if ours[0].kind is RepairKind.REPUBLISH and standing:
         return f"its event stands: {standing[0].item_id}"
     return next(

@@ -136,6 +136,12 @@ def test_for_what_a_dag_is_handed_the_topics_are_read_whatever_the_format(break_
     assert acls(contract) - READER == {("executor", "topic", TOPIC, "Read")}
 
 
+def test_for_what_a_dag_is_handed_the_topics_of_all_legs_are_read() -> None:
+    contract = contract_of(L2T, legs={"payout": TOPIC, "fee": "billing.fees"}, compensation=to_dag(ABOUT_EVENTS[0]))
+    granted = {one[2:] for one in acls(contract) if one[0] == "executor"}
+    assert granted == {(TOPIC, "Read"), ("billing.fees", "Read")}
+
+
 @pytest.mark.parametrize("break_class", [one for one in BreakClass if one not in ABOUT_EVENTS])
 def test_for_what_nobody_reads_before_a_dag_is_handed_it_nothing_is_granted(break_class: str) -> None:
     assert acls(contract_of(L2T, compensation=to_dag(break_class))) == READER
