@@ -65,7 +65,8 @@ def prove_handed_over(work: ExecutionContext, items: Sequence[PlanItem]) -> Hand
         except TallystickError as error:
             unanswered = dict.fromkeys(ours, str(error))
             return HandOverProof(reasons=reasons | unanswered, unanswered=frozenset(ours), error=error)
-        standing = {action_id: tuple(_standing(contract, some[0], log)) for action_id, some in ours.items()}
+        void = frozenset(map(_place, found.values()))
+        standing = {action_id: tuple(_standing(contract, some[0], log, void)) for action_id, some in ours.items()}
         known = _known(work, [event for some in standing.values() for event in some])
         for action_id, some in ours.items():
             reasons[action_id] = _why_not(work, some, standing[action_id], log, known)
@@ -107,10 +108,13 @@ def _read_topics(work: ExecutionContext, asked: Sequence[PlanItem]) -> LogProof:
     return prove_log(work, asked, settled, events)
 
 
-def _standing(contract: Contract, item: PlanItem, log: LogProof) -> Iterator[CurrentEvent]:
-    """Yield the events of the item's key on all topics of the contract."""
+def _standing(contract: Contract, item: PlanItem, log: LogProof, void: Collection[str]) -> Iterator[CurrentEvent]:
+    """Yield the events of the item's key on all topics of the contract. void: item ids of copies with breaks of their
+    own, of which a run has said that they take nothing back, whatever they name.
+    """
     for topic in contract.topics:
-        yield from log.events.of(replace(item, topic=topic))
+        for event in log.events.of(replace(item, topic=topic)):
+            yield replace(event, reverses="") if event.item_id in void else event
 
 
 def _known(work: ExecutionContext, standing: Iterable[CurrentEvent]) -> frozenset[CurrentEvent]:

@@ -394,6 +394,34 @@ def test_of_another_format_only_the_topics_of_the_break_are_asked(said: Any, for
     assert (log.settled, log.read) == (["payouts"], [])
 
 
+PRETENDER = "topic:payouts:0:2"
+
+
+def test_what_a_run_judged_a_copy_too_many_takes_nothing_back(said: Any) -> None:
+    """Found by review: such an event, and a copy beside one, were refused for ever."""
+    pretender = record(2, BODY, tallystick_reverses="topic:payouts:0:3")
+    for item, unjudged in (
+        (UNPOSTED, "the event was taken back"),
+        (SURPLUS, "it was taken back already: payouts[0] at 2"),
+    ):
+        assert said(item, ORIGINAL, pretender, COPY) == unjudged
+        assert said(item, ORIGINAL, pretender, COPY, judged=[PRETENDER]) is None
+        assert said(item, ORIGINAL, pretender, COPY, judged=["topic:payouts:1:2"]) == unjudged
+        since = record(BEHIND, BODY, tallystick_reverses="topic:payouts:0:3")
+        assert said(item, ORIGINAL, pretender, COPY, since, judged=[PRETENDER]) == unjudged.replace("at 2", "at 5")
+
+
+def test_a_repeated_reversal_of_ours_is_handed_over(said: Any) -> None:
+    """Found by review: it was refused for ever, since it takes another copy back itself."""
+    copy = record(1, BODY)
+    ours, again = (record(offset, BODY, tallystick_reverses="topic:payouts:0:1") for offset in (2, 3))
+    first = record(0, BODY)
+    assert said(SURPLUS, first, copy, ours, again) is None
+    assert (
+        said(SURPLUS, copy, ours, again) == "not provable: no other copy of the event is on the retained log any more"
+    )
+
+
 def test_of_a_break_that_is_over_no_topic_is_asked(said: Any) -> None:
     log = Log(contract=contract_of(legs={"payout": "payouts"}), outstanding=False)
     assert said(MISSING, log=log) == "its break is not outstanding any more"
