@@ -1,7 +1,8 @@
 """The proof for each break before a DAG is handed it: by the topics, as before a repair of our own that does the same.
 
-Breaks of other classes than ABOUT_EVENTS are not looked at, nor is the ledger. Records are read where they are JSON;
-what the log holds back or has lost needs no reading, and is asked whatever the format.
+Breaks of other classes than ABOUT_EVENTS are not looked at, nor is the ledger. Records are read where they are JSON, on
+all topics of the contract; what the log holds back or has lost needs no reading, and is asked whatever the format, of the
+topics of leg and copy.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
