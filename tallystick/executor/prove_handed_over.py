@@ -1,8 +1,8 @@
 """The proof for each break before a DAG is handed it: by the topics, as before a repair of our own that does the same.
 
 Breaks of other classes than ABOUT_EVENTS are not looked at, nor is the ledger. Records are read where they are JSON, on
-all topics of the contract; what the log holds back or has lost needs no reading, and is asked whatever the format, of the
-topics of leg and copy.
+all topics of the contract; what the log holds back or has lost needs no reading, and is asked of the topics of leg and
+copy, whatever the format.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ _NOT_READ = CurrentEvents(by_key={}, unreadable_keys=frozenset())
 
 @dataclass(frozen=True, kw_only=True)
 class HandOverProof:
-    """Why the topics do not prove each break any more; None: they do, or nobody asks them about it.
+    """The reasons why the topics do not prove each break any more; None: they do, or nobody asks them about it.
 
     unanswered: actions that they were to be asked about and gave no answer to, where that is what error says.
     """

@@ -1,4 +1,7 @@
-"""Before a DAG is handed a break, the topics have to prove it as they do before a repair of our own."""
+"""Before a DAG is handed a break, the topics have to prove it as they do before a repair of our own.
+
+One file, since each case asks the same stand-in of log and store.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
