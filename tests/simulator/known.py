@@ -17,7 +17,11 @@ class Known(NamedTuple):
     fits: Callable[[Violation], bool]
 
 
-_NO_ROW_SAYS_SO = ("and a row of it was archived or written anew", "and what came again has a row of since")
+_NO_ROW_SAYS_SO = (
+    "and a row of it was archived or written anew",
+    "and what came again has a row of since",
+    "and no row of it has come into sight",
+)
 _UNDECIDABLE = "a row of it is undecidable"
 
 KNOWN: tuple[Known, ...] = (
@@ -58,9 +62,10 @@ KNOWN: tuple[Known, ...] = (
     Known(
         "torn, where the whole transaction is older than the books and has expired, and no row says so",
         "What was whole before the baseline nobody has judged, so that one leg that comes again looks like a torn one "
-        "once the log has forgotten the others, where the row that would say so was archived or written anew, or where "
-        "the leg that comes again has a new row to pair with. To call none torn that may be one of these would be to "
-        "call none torn: retention has taken something of every topic.",
+        "once the log has forgotten the others, where the row that would say so was archived or written anew, where "
+        "the leg that comes again has a new row to pair with, or none yet: over JDBC nobody sees how long what writes "
+        "it stays open. To call none torn that may be one of these would be to call none torn: retention has taken "
+        "something of every topic.",
         lambda found: any(one in found.sentence for one in _NO_ROW_SAYS_SO) and _UNDECIDABLE not in found.sentence,
     ),
     Known(

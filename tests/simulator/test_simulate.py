@@ -72,6 +72,16 @@ UNSEEN = "expired before a run looked there"
             id="torn",
         ),
         pytest.param(
+            Config(slice_by="jdbc", legs=2, key_is_unique=False, carrier_mode="at_least"),
+            (
+                *(("trade", 3, 0), ("trade", 1, 5), ("pay", 0, 10), ("pay", 3, 5), "commit_first", ("carry", 1, 7)),
+                *(("retain_all", 1, 7), "window", ("first_again", 2, 4), "window", "window", ("carry", 4, 5)),
+                *(("trade", 3, 11), "window"),
+            ),
+            "no row of it has come into sight",
+            id="torn, its row open for longer than the overlap",
+        ),
+        pytest.param(
             OUTPUT_ONLY._replace(slice_by="parquet", carrier_mode="at_least"),
             (
                 *("window", ("trade", 4, 10), ("pay", 2, 0), ("trade", 4, 0), ("commit_first", 1, 6)),

@@ -191,12 +191,15 @@ def _older_than_the_books(found: Break, truth: Truth, *, again: bool) -> str:
     """
     began, key = truth.baseline_at, found.transaction_key
     copies = [one for one in (*truth.events, *truth.rows.values()) if one.money.transaction_key == key]
+    rows = [one for one in copies if isinstance(one, RowFact)]
     older = [one for one in copies if began is not None and one.visible_at and one.visible_at <= began]
     if any(isinstance(one, RowFact) and (one.touched or not one.stands) for one in older):
         return "; some older than the books, and a row of it was archived or written anew"
     if older and not again:
         return "; some older than the books, and a leg of it came late for the first time"
-    if older and any(isinstance(one, RowFact) and one not in older for one in copies):
+    if older and not any(one.visible_at for one in rows):
+        return "; some older than the books, and no row of it has come into sight"
+    if older and any(one not in older for one in rows):
         return "; some older than the books, and what came again has a row of since"
     return "; some older than the books" if older else ""
 
