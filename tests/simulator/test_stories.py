@@ -2029,3 +2029,16 @@ def test_a_log_that_is_cut_back_again_behind_a_slice_that_was_left_out_is_told_a
     assert ["log_rewritten" in one for one in told] == [True, True]
     told = doubts(play(config, *CUT_BACK_WHILE_READ, ("trade", 3), "window"), upto=2)
     assert ["log_rewritten" in one for one in told] == [True, False]
+
+
+@pytest.mark.parametrize(("topic", "told"), [("compact", []), ("wait", ["torn_transaction"])])
+def test_beside_a_row_whose_file_was_written_anew_nobody_can_tell_whether_a_compacting_topic_had_the_absent_leg(
+    topic: str, told: list[str]
+) -> None:
+    """A run says of that transaction that it cannot be told."""
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="parquet", legs=2, key_is_unique=False, carrier_mode="at_most"),
+        *((topic, 3, 5), "window", ("canary_key", 2, 2), "window", ("carry", 0, 4), ("touch", 1, 7)),
+        *(("canary_key", 2, 4), "window", ("lose", 3, 1)),
+    )
+    assert [one for one in outstanding(played) if one.startswith("torn")] == told

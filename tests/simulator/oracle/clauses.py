@@ -253,6 +253,7 @@ class Oracle:
             return
         lost = self.world.truth.gone_unread or any(one in LOST_UNREAD for _, one in self.doubted.get(name, ()))
         lost = lost or self._rows_had_events_before_the_books()
+        lost = lost or bool(self.world.admin.compacted_topics.intersection(contract.topics))
         said = SEEN_IN_PART | ({Doubt.PARTNER_NOT_SETTLED} if lost else set())
         of_transaction: dict[str, list[EventFact]] = {}
         for one in self.world.truth.events:
