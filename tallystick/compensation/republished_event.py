@@ -202,12 +202,14 @@ def why_not_reversible(
         return "another plan takes every other copy of the event back, or has done so"
     if not says_the_same(copy, item, names):
         return "the copy does not say what the run read"
-    return _why_they_differ([event for event in left if event not in known], item, names)
+    return _why_they_differ(left, item, names, known)
 
 
-def _why_they_differ(left: Collection[CurrentEvent], item: PlanItem, names: EventFields) -> str | None:
+def _why_they_differ(
+    left: Collection[CurrentEvent], item: PlanItem, names: EventFields, known: Collection[CurrentEvent]
+) -> str | None:
     """Return the reason to leave it to people: of events that say something else, one may amend or cancel another."""
-    if all(says_the_same(event, item, names) for event in left):
+    if all(event in known or says_the_same(event, item, names) for event in left):
         return None
     return "events of its key differ in money, transaction or leg: one may amend or cancel another"
 
@@ -227,7 +229,7 @@ def why_not_postable(
         return "the event was taken back"
     if not says_the_same(event, item, names):
         return "the event does not say what the run read"
-    return _why_they_differ([event for event in left if event not in known], item, names)
+    return _why_they_differ(left, item, names, known)
 
 
 def why_not_read_whole(

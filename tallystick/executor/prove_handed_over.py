@@ -26,7 +26,7 @@ from tallystick.matching.scan_result import topic_place
 from tallystick.model.cut import PartitionSnapshot
 from tallystick.model.errors import TallystickError
 from tallystick.model.findings import Break
-from tallystick.model.offsets import TopicPartition
+from tallystick.model.offsets import partition_of
 from tallystick.store.plans.claim_store import NOT_OUTSTANDING
 from tallystick.store.runs.cut_store import read_cut
 from tallystick.store.runs.outstanding_store import outstanding_breaks
@@ -124,11 +124,9 @@ def _known(work: ExecutionContext, standing: Iterable[CurrentEvent]) -> frozense
     if cut is None:
         return frozenset()
     ends = {part.offsets.topic_partition: part.offsets.kafka_offset_end for part in cut.topic_slices}
-    return frozenset(event for event in standing if event.kafka_offset < ends.get(_partition_of(event), 0))
-
-
-def _partition_of(event: CurrentEvent) -> TopicPartition:
-    return TopicPartition(topic=event.topic, partition=event.partition)
+    return frozenset(
+        event for event in standing if event.kafka_offset < ends.get(partition_of(event.topic, event.partition), 0)
+    )
 
 
 def _why_not(

@@ -54,15 +54,14 @@ def trigger_dags(work: ExecutionContext) -> tuple[ItemOutcome, ...]:
         action = actions.get(item.action_id)
         return _out_of_sight(airflow, item, action, elsewhere) or _start(work, airflow, item, action, proof.reasons)
 
-    if proof.error is None:
+    record_each(work, [refused(item, str(proof.error)) for item in items if item.action_id in proof.unanswered])
+    outcomes: tuple[ItemOutcome, ...] = ()
+    if answered := [item for item in items if item.action_id not in proof.unanswered]:
         with open_airflow(account) as airflow:
-            return run_actions(work, items, start)
-    unanswered = [item for item in items if item.action_id in proof.unanswered]
-    record_each(work, [refused(item, str(proof.error)) for item in unanswered])
-    if others := [item for item in items if item.action_id not in proof.unanswered]:
-        with open_airflow(account) as airflow:
-            run_actions(work, others, start)
-    raise proof.error
+            outcomes = run_actions(work, answered, start)
+    if proof.error is not None:
+        raise proof.error
+    return outcomes
 
 
 def _look(work: ExecutionContext, items: Sequence[PlanItem], actions: Mapping[UUID, StoredAction]) -> HandOverProof:
