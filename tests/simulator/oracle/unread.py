@@ -81,7 +81,7 @@ def _has_read(world: World, cut: Cut, row: VerdictRow, event: EventFact) -> bool
         and not (event.first_visible_at and event.first_visible_at > row.recorded_at)  # it was aborted then
         and event.leader_epoch <= part.snapshot.leader_epoch  # later ones stand where the cut's own had stood
         and not (row.doubts & _TAKEN_IN_WORDS and was_taken(world, event, before=row.recorded_at))
-        and not (row.doubts & {Doubt.LOG_TRUNCATED, Doubt.LOG_REWRITTEN} and _was_left_out(row, event))
+        and not _was_left_out(row, event, offsets=part.readable.kafka_offset_end - part.readable.kafka_offset_start)
     )
 
 
@@ -98,12 +98,16 @@ def takes(what: str, offset: int, up_to: int) -> bool:
     return (what == "retained" and offset < up_to) or (what == "compacted" and offset == up_to)
 
 
-def _was_left_out(row: VerdictRow, event: EventFact) -> bool:
+def _was_left_out(row: VerdictRow, event: EventFact, *, offsets: int) -> bool:
     """Does the run say that it read nothing of the partition, whose log ends before the slice does, or was written anew
-    there?
+    there, or had none of the slice's offsets by the time it was read?
     """
     return any(
-        (one.doubt is Doubt.LOG_TRUNCATED or (one.doubt is Doubt.LOG_REWRITTEN and "unread_offsets" in one.details))
+        (
+            one.doubt is Doubt.LOG_TRUNCATED
+            or (one.doubt is Doubt.LOG_REWRITTEN and "unread_offsets" in one.details)
+            or (one.doubt is Doubt.UNEXPLAINED_GAP and one.details["unexplained"] == offsets)
+        )
         and (one.details["topic"], one.details["partition"]) == (event.place.topic, event.place.partition)
         for one in row.result.doubts
     )
