@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from tallystick.host.extras import require
 from tallystick.host.private_files import private_file, private_folder
 from tallystick.model.errors import TallystickError
 from tallystick.spark.jars import has_kafka_source
 
-_CLIENT, _APP = "tallystick_spark.reconcile_app_client", "tallystick_spark.reconcile_app"
+_CLIENT, APP = "tallystick_spark.reconcile_app_client", "tallystick_spark.reconcile_app"
 _SECONDS_TO_STOP = 10
 _LAST_WORDS_BYTES = 1 << 20
 """An error that stands further from a log's end is not its last one."""
@@ -58,6 +58,22 @@ Observer = Callable[[str, Mapping[str, Any]], None]
 """(step, figures) -> None; called for each step that is reached."""
 
 
+class SparkJob(Protocol):
+    """A process of ours that leads a session, as `subprocess.Popen` has it; no pipe where it is given none."""
+
+    pid: int
+
+    @property
+    def stdin(self) -> IO[Any] | None: ...
+
+    @property
+    def stdout(self) -> IO[Any] | None: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+
 class SparkAppFailed(TallystickError):
     """The app ended without a verdict. The message has its last words and where its log lies."""
 
@@ -91,13 +107,8 @@ def submit_argv(cuts: Iterable[tuple[Path, int]], *, reread: bool, environment: 
         *(["--reread"] if reread else []),
     ]
     if environment.get(REMOTE_VARIABLE):
-        return client_argv(*asked)
+        return [sys.executable, "-m", _CLIENT, *asked]
     return [*submit_with(spark_settings(environment), environment), str(find_app()), *asked]
-
-
-def client_argv(*asked: str) -> list[str]:
-    """Return the command line of the app as the client of a server."""
-    return [sys.executable, "-m", _CLIENT, *asked]
 
 
 def submit_with(settings: Mapping[str, str], environment: Mapping[str, str], *options: str) -> list[str]:
@@ -148,7 +159,7 @@ def run_job(argv: list[str], *, log: Path, environment: Mapping[str, str], obser
         listen(job, errors, log=log, observe=observe)
 
 
-def listen(job: subprocess.Popen[str], errors: IO[str], *, log: Path, observe: Observer) -> None:
+def listen(job: SparkJob, errors: IO[str], *, log: Path, observe: Observer) -> None:
     """Tell each step that a child reports, to its end; all else it prints goes to its log. Raises SparkAppFailed."""
     assert job.stdout is not None
     for line in job.stdout:
@@ -164,19 +175,17 @@ def listen(job: subprocess.Popen[str], errors: IO[str], *, log: Path, observe: O
 
 
 @contextmanager
-def child(
-    argv: list[str], environment: Mapping[str, str], errors: IO[str], *, stdin: int = subprocess.DEVNULL
-) -> Iterator[subprocess.Popen[str]]:
+def child(argv: list[str], environment: Mapping[str, str], errors: IO[str]) -> Iterator[SparkJob]:
     """Start a process in a session of its own, so that Ctrl-C reaches it through us, and all of it at once."""
     job = subprocess.Popen(
         argv,
-        stdin=stdin,
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=errors,
         text=True,
         encoding="utf-8",
         errors="replace",
-        env={**environment, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable},
+        env=child_environment(environment),
         start_new_session=True,
     )
     try:
@@ -185,7 +194,12 @@ def child(
         end_session(job)
 
 
-def end_session(job: subprocess.Popen[Any]) -> None:
+def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of the app: Spark takes this Python for it and for its workers."""
+    return {**environment, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+
+
+def end_session(job: SparkJob) -> None:
     """End the session of a child that still runs: SIGTERM, and SIGKILL for what is left of it."""
     if job.poll() is None:
         _signal_session(job, signal.SIGTERM)
@@ -198,7 +212,7 @@ def end_session(job: subprocess.Popen[Any]) -> None:
             pipe.close()
 
 
-def _signal_session(job: subprocess.Popen[Any], how: signal.Signals) -> None:
+def _signal_session(job: SparkJob, how: signal.Signals) -> None:
     with suppress(ProcessLookupError):
         os.killpg(job.pid, how)
 
@@ -250,9 +264,9 @@ def _spark_submit() -> Path:
 
 def find_app() -> Path:
     """The app's file; not imported, since it needs Spark. Raises SparkNotReady."""
-    spec = find_spec(_APP)
+    spec = find_spec(APP)
     if spec is None or spec.origin is None:
-        raise SparkNotReady(f"{_APP}: not installed; expected it beside tallystick, in the same wheel")
+        raise SparkNotReady(f"{APP}: not installed; expected it beside tallystick, in the same wheel")
     return Path(spec.origin)
 
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from tallystick.cli.error_handling import stopped_by_sigterm
 from tallystick.spark import client_ahead as subject
 from tallystick.spark.client_ahead import ClientAhead, client_ahead
-from tallystick.spark.spark_job import SparkAppFailed, client_argv
+from tallystick.spark.spark_job import APP, SparkAppFailed
 
 SERVER = {**os.environ, "SPARK_REMOTE": "sc://localhost:1"}
 CUTS = [(Path("a.yaml"), 7), (Path("b.yaml"), 3)]
@@ -31,8 +32,11 @@ time.sleep(600)
 FAILS = "raise ImportError('no such library')"
 
 
-def children_run(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
-    monkeypatch.setattr(subject, "client_argv", lambda *asked: [sys.executable, "-u", "-c", code, *asked])
+def children_run(monkeypatch: pytest.MonkeyPatch, folder: Path, code: str) -> None:
+    (folder / "its_app.py").write_text(f"def run_submitted():\n    exec({code!r}, {{}})\n")
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "its_app", raising=False)
+    monkeypatch.setattr(subject, "APP", "its_app")
 
 
 def wait_for_words(folder: Path) -> Path:
@@ -49,7 +53,7 @@ def is_gone(pid: int) -> bool:
 
 
 def test_it_is_handed_its_cuts_and_its_log_is_named_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    children_run(monkeypatch, TELLS)
+    children_run(monkeypatch, tmp_path, TELLS)
     steps: list[tuple[str, Mapping[str, Any]]] = []
     log = tmp_path / "logs" / "billing" / "7.log"
     with client_ahead(SERVER, tmp_path) as ahead:
@@ -71,18 +75,36 @@ def test_it_is_handed_its_cuts_and_its_log_is_named_for_them(tmp_path: Path, mon
 
 
 def test_the_app_understands_what_it_is_handed(tmp_path: Path) -> None:
-    from tallystick_spark.reconcile_app import CutJob, follow, parse_arguments
+    from tallystick_spark.reconcile_app import CutJob, follow, parse_arguments, run_submitted
 
-    argv = client_argv("--follow", "/dev/stdin")
-    assert argv[:3] == [sys.executable, "-m", "tallystick_spark.reconcile_app_client"]
-    assert parse_arguments(argv[3:]).follow == Path("/dev/stdin")
+    assert run_submitted.__module__ == APP
+    assert parse_arguments(["--follow", "/dev/stdin"]).follow == Path("/dev/stdin")
     pipe = tmp_path / "orders"
     pipe.write_text('{"contract": "a.yaml", "cut": 7}\n')
     assert list(follow(pipe)) == [CutJob(Path("a.yaml"), 7, reread=False)]
 
 
+def test_it_has_the_environment_it_is_given_a_session_of_its_own_and_dies_of_sigterm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever starts it takes SIGTERM for Ctrl-C, and may have a variable that Spark's client must not."""
+    code = (
+        "import json, os, signal\n"
+        "print(json.dumps({'step': 'is', 'leads': os.getsid(0) == os.getpid(), 'own': os.environ.get('NOT_ITS_OWN'), "
+        "'python': os.environ['PYSPARK_PYTHON'], 'sigterm': signal.getsignal(signal.SIGTERM) == signal.SIG_DFL}))"
+    )
+    children_run(monkeypatch, tmp_path, code)
+    monkeypatch.setenv("NOT_ITS_OWN", "1")
+    told: list[Mapping[str, Any]] = []
+    with stopped_by_sigterm(), client_ahead(SERVER, tmp_path) as ahead:
+        assert ahead is not None
+        ahead.judge(CUTS, log=tmp_path / "logs" / "7.log", observe=lambda step, figures: told.append(figures))
+    assert told == [{"leads": True, "own": None, "python": sys.executable, "sigterm": True}]
+    assert os.environ["NOT_ITS_OWN"] == "1"
+
+
 def test_without_a_server_nothing_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subject, "client_argv", None)
+    monkeypatch.setattr(subject, "APP", None)
     environment = {name: value for name, value in SERVER.items() if name != "SPARK_REMOTE"}
     with client_ahead(environment, tmp_path) as ahead:
         assert ahead is None
@@ -93,7 +115,7 @@ def test_without_a_server_nothing_is_started(tmp_path: Path, monkeypatch: pytest
 def test_one_that_nobody_needed_leaves_no_process_and_no_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: bool
 ) -> None:
-    children_run(monkeypatch, WAITS if waits else FAILS)
+    children_run(monkeypatch, tmp_path, WAITS if waits else FAILS)
     pids: list[int] = []
 
     def stopped(ahead: ClientAhead | None) -> None:
@@ -111,7 +133,7 @@ def test_one_that_nobody_needed_leaves_no_process_and_no_log(
 def test_one_that_failed_before_it_had_its_cuts_is_told_by_its_last_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    children_run(monkeypatch, FAILS)
+    children_run(monkeypatch, tmp_path, FAILS)
     log = tmp_path / "logs" / "billing" / "7.log"
     with client_ahead(SERVER, tmp_path) as ahead:
         assert ahead is not None
