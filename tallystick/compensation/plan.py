@@ -231,7 +231,7 @@ class Plan:
 
         What an item says by default is no part of it, so that a field of a later release changes no stored hash.
         """
-        document = _PLAN.dump_python(self, mode="json", exclude={"left_out"}, exclude_defaults=True)
+        document = PLAN_JSON.dump_python(self, mode="json", exclude={"left_out"}, exclude_defaults=True)
         return sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     @cached_property
@@ -251,7 +251,7 @@ class Plan:
         return total_money(pair for action in self.actions for pair in action.moved_minor.items())
 
 
-_PLAN = TypeAdapter(Plan)
+PLAN_JSON = TypeAdapter(Plan)
 
 
 def plan_id_of(plan_hash: str) -> UUID:

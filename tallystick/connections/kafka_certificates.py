@@ -12,7 +12,6 @@ from tempfile import NamedTemporaryFile
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
-from cryptography.hazmat.primitives.serialization import pkcs12
 
 from tallystick.connections.connections import ConnectionNotGiven
 
@@ -92,6 +91,8 @@ def load_cas(context: ssl.SSLContext, settings: Mapping[str, str], prefix: str) 
 
 
 def _of_keystore(settings: Mapping[str, str]) -> ClientCertificate:
+    from cryptography.hazmat.primitives.serialization import pkcs12  # X.509 as a whole: for keystores alone
+
     path, password = settings["ssl.keystore.location"], settings.get("ssl.keystore.password", "")
     try:
         key, own, others = pkcs12.load_key_and_certificates(_bytes_of(path, "ssl.keystore.location"), password.encode())

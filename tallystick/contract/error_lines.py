@@ -4,11 +4,15 @@ Renders what pydantic found; decides nothing. A value is shown as JSON, cut to a
 masked: someone will paste a DSN where a connection id belongs.
 """
 
+import ast
+import inspect
 import json
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from itertools import pairwise
 from pathlib import Path
+from textwrap import dedent
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -56,6 +60,26 @@ def fields_by_key(model: type[BaseModel]) -> dict[str, FieldInfo]:
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
+def docstrings_by_key(model: type[BaseModel]) -> dict[str, str]:
+    """Return what a model's fields mean by their docstrings, by the keys of a file; as far as its source is there.
+
+    Read from there when asked, since pydantic, which can do that too, looks for it whenever the model is loaded: a
+    third of the time that a contract takes to load.
+    """
+    found: dict[str, str] = {}
+    for part in reversed(model.__mro__[: model.__mro__.index(BaseModel)]):
+        try:
+            (written,) = ast.parse(dedent(inspect.getsource(part))).body
+        except OSError:
+            continue
+        assert isinstance(written, ast.ClassDef)
+        for field, words in pairwise(written.body):
+            match field, words:
+                case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(text))):
+                    found[name] = inspect.cleandoc(text)
+    return {field.alias or name: found[name] for name, field in model.model_fields.items() if name in found}
+
+
 def _model_at(loc: Sequence[int | str], model: type[BaseModel]) -> type[BaseModel]:
     for part in loc:
         field = fields_by_key(model).get(str(part))
@@ -70,9 +94,10 @@ def _keys_expected(key: str, parents: Sequence[int | str], model: type[BaseModel
 
 
 def _meaning(loc: Sequence[int | str], model: type[BaseModel]) -> str:
-    field = fields_by_key(_model_at(loc[:-1], model)).get(str(loc[-1]))
-    description = (field.description if field else None) or "a value"
-    first = description.split(". ", maxsplit=1)[0].rstrip(".")
+    words = docstrings_by_key(_model_at(loc[:-1], model)).get(str(loc[-1]))
+    if words is None:
+        return "a value"
+    first = words.split(". ", maxsplit=1)[0].rstrip(".")
     return f"a value: {first[0].lower()}{first[1:]}"
 
 

@@ -145,7 +145,7 @@ Moment = Annotated[AwareDatetime, BeforeValidator(_is_written_out), AfterValidat
 class ContractPart(BaseModel):
     """A mapping of the file: it has no other keys than its fields, and their docstrings are the reference."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, serialize_by_alias=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, serialize_by_alias=True)
 
 
 class CurrencyConstant(ContractPart):

@@ -8,8 +8,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import core_schema
+
 from tallystick.contract.contract import Contract
-from tallystick.contract.field_types import PATTERNS
+from tallystick.contract.error_lines import docstrings_by_key
+from tallystick.contract.field_types import PATTERNS, ContractPart
 from tallystick.text.finding_guide import BREAK_TEXTS
 
 EXAMPLE = """\
@@ -169,9 +173,20 @@ _IN_PLACE_OF_A_NAME = (
 )
 
 
+class DescribedSchema(GenerateJsonSchema):
+    """The JSON schema of models with what the docstrings of the contract's fields say."""
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> dict[str, Any]:
+        made = super().model_schema(schema)
+        if issubclass(schema["cls"], ContractPart):
+            for key, words in docstrings_by_key(schema["cls"]).items():
+                made["properties"][key].setdefault("description", words)
+        return made
+
+
 def contract_reference() -> str:
     """The whole page: an introduction, a table per mapping of the file, and the classes that a contract may name."""
-    schema = Contract.model_json_schema()
+    schema = Contract.model_json_schema(schema_generator=DescribedSchema)
     sections = [_INTRODUCTION, _section("The file", schema, schema["$defs"])]
     for path, part in _parts("", schema, schema["$defs"]):
         sections.append(_section(f"`{path}`", part, schema["$defs"]))

@@ -3,20 +3,16 @@
 from dataclasses import replace
 from typing import Any
 
-from pydantic import TypeAdapter
-
-from tallystick.compensation.plan import Plan, PlanItem
+from tallystick.compensation.plan import PLAN_JSON, Plan, PlanItem
 from tallystick.compensation.plan_text import plan_sentence
 
 SCHEMA_VERSION = 1
 """Of a plan as JSON."""
 
-_PLAN = TypeAdapter(Plan)
-
 
 def plan_document(plan: Plan) -> dict[str, Any]:
     """The plan for machines: what would be done, what not and why, and what an approval names."""
-    document: dict[str, Any] = _PLAN.dump_python(plan, mode="json")
+    document: dict[str, Any] = PLAN_JSON.dump_python(plan, mode="json")
     head = {
         "schema_version": SCHEMA_VERSION,
         "plan_id": str(plan.plan_id),

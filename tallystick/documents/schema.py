@@ -23,6 +23,7 @@ from tallystick.alerting.alert_json import SCHEMA_VERSION
 from tallystick.compensation.plan import RepairKind
 from tallystick.contract.alerts import Severity
 from tallystick.contract.contract import Contract
+from tallystick.contract.reference_page import DescribedSchema
 from tallystick.documents.plan import SCHEMA_VERSION as PLAN_VERSION
 from tallystick.model.break_history import BreakState, HopState
 from tallystick.model.direction import Direction
@@ -463,7 +464,7 @@ SCHEMAS: Mapping[str, type[BaseModel]] = {
 def schema_text(name: str) -> str:
     """One of SCHEMAS as JSON Schema 2020-12."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": name}
-    return json.dumps(schema | SCHEMAS[name].model_json_schema(), indent=2) + "\n"
+    return json.dumps(schema | SCHEMAS[name].model_json_schema(schema_generator=DescribedSchema), indent=2) + "\n"
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ Python looks through all that is alive for such circles whenever enough was made
 more than the work itself. What nobody points at is freed at once, with or without it.
 """
 
-import atexit
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,10 +25,13 @@ def relaxed_gc() -> Iterator[None]:
 
 @contextmanager
 def short_process() -> Iterator[None]:
-    """Relax it for a process that ends soon, of whose lasting values no search is made when it ends either.
+    """Relax it for a process that ends with the block, of whose lasting values no search is made when it ends either.
 
-    Python makes one then that frees nothing the system would not: half a second for the modules of a run.
+    Python makes one as soon as the threshold is what it was, and one more at its end, which free nothing that the
+    system would not: half a second for the modules of a run.
     """
-    atexit.register(gc.freeze)
     with relaxed_gc():
-        yield
+        try:
+            yield
+        finally:
+            gc.freeze()

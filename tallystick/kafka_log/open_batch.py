@@ -7,19 +7,20 @@ Kafka's clients do. Source: Kafka protocol guide, "Record".
 
 What a batch costs to open is bounded, whatever its writer packed into it: beyond the bounds each of its offsets has a
 record without a value, which is unreadable like any other. Source: ADR 27.
+
+The library is loaded with the first batch: a whole client comes with its decoder, and few processes open a batch.
 """
 
 import struct
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeAlias
-
-from aiokafka.errors import CorruptRecordException
-from aiokafka.record.default_records import DefaultRecord, DefaultRecordBatch
-from aiokafka.record.util import calc_crc32c
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, Union
 
 from tallystick.kafka_log.batch_header import HEADER_BYTES, checksum
 from tallystick.kafka_log.log_walk import DecidedBatch
 from tallystick.kafka_log.unpacking import UnreadableBatch, unpack
+
+if TYPE_CHECKING:
+    from aiokafka.record.default_records import DefaultRecord
 
 RECORDS_MAX = 1_000_000
 """Limit for one batch. Each record becomes an object of some 200 bytes, however few bytes it has in the batch."""
@@ -47,7 +48,7 @@ class PlainRecord(NamedTuple):
     headers: Sequence[tuple[str, bytes | None]]
 
 
-Record: TypeAlias = DefaultRecord | PlainRecord
+Record: TypeAlias = Union["DefaultRecord", PlainRecord]
 
 
 def open_batch(batch: DecidedBatch) -> Sequence[Record]:
@@ -63,6 +64,9 @@ def open_batch(batch: DecidedBatch) -> Sequence[Record]:
 
 def readable_records(batch: DecidedBatch) -> Sequence[Record]:
     """Return the records of a data batch. Raises UnreadableBatch."""
+    from aiokafka.errors import CorruptRecordException
+    from aiokafka.record.default_records import DefaultRecordBatch
+
     raw = plain_batch(batch)
     if len(raw) > WALKED_ABOVE_BYTES:
         _refuse_many_headers(raw, batch.header.record_count)
@@ -96,6 +100,8 @@ def is_compressed(batch: DecidedBatch) -> bool:
 
 def is_whole(batch: DecidedBatch) -> bool:
     """Return whether a batch's bytes match its checksum."""
+    from aiokafka.record.util import calc_crc32c
+
     return bool(checksum(batch.raw) == calc_crc32c(bytes(batch.raw[_ATTRIBUTES_AT:])))
 
 

@@ -44,7 +44,6 @@ from sqlalchemy import (
     true,
     types,
 )
-from sqlalchemy.dialects import oracle
 from sqlalchemy.engine.interfaces import ReflectedIndex
 from sqlalchemy.exc import DBAPIError, NoSuchTableError, OperationalError
 from sqlalchemy.pool import NullPool
@@ -613,6 +612,8 @@ class JdbcLedger:
         if not self._has_zone(self._order):
             return moment.replace(tzinfo=None)
         if self.connection.dialect.name == "oracle":  # its literal of a moment has no place for the zone
+            from sqlalchemy.dialects import oracle
+
             return func.from_tz(cast(moment.replace(tzinfo=None), oracle.TIMESTAMP()), "UTC")
         return moment
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 from sqlalchemy import BindParameter, ColumnElement, cast, types
-from sqlalchemy.dialects import mysql
 
 _EXACT_BY_NAME = (("mssql", "MONEY"), ("mssql", "SMALLMONEY"))
 """Database and type: of four decimals; the dialect calls them no numbers. PostgreSQL's MONEY is said with a sign of its
@@ -37,6 +36,8 @@ class InItsCharacters(types.TypeDecorator[str]):
 
     def bind_expression(self, bindparam: BindParameter[str]) -> ColumnElement[str]:
         """Return the value as the server has to write it."""
+        from sqlalchemy.dialects import mysql
+
         return cast(bindparam, mysql.CHAR(charset=self.characters)).collate(self.collation)
 
 

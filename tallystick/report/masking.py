@@ -9,9 +9,8 @@ Does not decide what an alert shows: `alert.match_keys`.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from tallystick.compensation.plan import PlanItem
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import PayloadKey
 from tallystick.host.packed_json import unpacked_json
@@ -20,11 +19,14 @@ from tallystick.model.findings import Break
 from tallystick.model.item_reason import Reason
 from tallystick.model.open_item import OpenItem
 from tallystick.model.stored_run import StoredRun
-from tallystick.store.breaks.item_query_store import ListedItem
-from tallystick.store.plans.plan_life_store import PlanInShort
+
+if TYPE_CHECKING:  # whoever masks a window's breaks has no plan to load
+    from tallystick.compensation.plan import PlanItem
+    from tallystick.store.breaks.item_query_store import ListedItem
+    from tallystick.store.plans.plan_life_store import PlanInShort
 
 MASKED = "masked"
-_Record = TypeVar("_Record", Break, OpenItem, ListedItem, PlanItem)
+_Record = TypeVar("_Record", Break, OpenItem, "ListedItem", "PlanItem")
 
 
 class Mask:
@@ -59,7 +61,7 @@ class Mask:
     def item(self, item: OpenItem) -> OpenItem:
         return self._masked(item, self._keys(item.match_key, item.transaction_key))
 
-    def listed_item(self, row: ListedItem) -> ListedItem:
+    def listed_item(self, row: "ListedItem") -> "ListedItem":
         return self._masked(row, self._keys(row.match_key, row.transaction_key))
 
     def told(self, told: ToldBreak) -> ToldBreak:
@@ -72,7 +74,7 @@ class Mask:
         breaks = tuple(map(self.item_break, run.result.breaks))
         return replace(run, result=replace(run.result, breaks=breaks, items=tuple(map(self.item, run.result.items))))
 
-    def in_short(self, plan: PlanInShort) -> PlanInShort:
+    def in_short(self, plan: "PlanInShort") -> "PlanInShort":
         left_out = tuple(
             replace(excluded, match_keys=tuple(map(self.key, excluded.match_keys))) for excluded in plan.left_out
         )
@@ -82,7 +84,7 @@ class Mask:
         hidden = dict.fromkeys(("topic", "ledger"), MASKED) if said["column"] in self._columns else {}
         return {**said, **hidden}
 
-    def _plan_item(self, item: PlanItem) -> PlanItem:
+    def _plan_item(self, item: "PlanItem") -> "PlanItem":
         return self._masked(item, self._keys(item.match_key, item.transaction_key))
 
     def _keys(self, match_key: str, transaction_key: str) -> set[str]:

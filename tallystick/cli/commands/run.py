@@ -93,7 +93,6 @@ def _judge(
 
     The client of a server starts first, with what both need loaded: it loads the rest while the sides settle.
     """
-    from tallystick.cli.progress import Progress
     from tallystick.contract.contract import load_contract
     from tallystick.pipeline.local_run import reconcile_now
     from tallystick.pipeline.local_run import reread as read_again
@@ -101,6 +100,8 @@ def _judge(
 
     starts = client_ahead(_spark_environment(), artifacts_folder()) if reread is None else nullcontext()
     with stopped_by_sigterm(), starts as ahead:
+        from tallystick.cli.progress import Progress
+
         contracts = [load_contract(path) for path in contract_files]
         with Progress() as progress:
             locals_ = [local_run(one, path, progress) for one, path in zip(contracts, contract_files, strict=True)]

@@ -9,13 +9,12 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from pydantic import TypeAdapter
 from sqlalchemy import Connection, Engine, Row, Text, Update, Uuid, cast, func, insert, or_, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import OperationalError
 
-from tallystick.compensation.plan import DailyUsage, Plan, PlanItem, RepairKind
+from tallystick.compensation.plan import PLAN_JSON, DailyUsage, Plan, PlanItem, RepairKind
 from tallystick.host.terminal_user import Terminal, at_terminal
 from tallystick.model.break_history import ExecutedRepair, KnownRepair
 from tallystick.model.errors import TallystickError
@@ -24,7 +23,6 @@ from tallystick.store.runs.contract_store import contract_begun_under, newest_re
 from tallystick.store.schema import audit as audit_table
 from tallystick.store.schema import compensation_action, compensation_plan
 
-_PLAN = TypeAdapter(Plan)
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PATIENCE = "set local lock_timeout = '80s'; set local idle_in_transaction_session_timeout = '10min'"
 """An executor that is stopped while it ends a transaction must not keep the next one from it for ever."""
@@ -109,7 +107,7 @@ def save_plan(
         "contract": plan.contract,
         "cut_n": plan.cut_n,
         "plan_hash": plan.plan_hash,
-        "body": _PLAN.dump_python(plan, mode="json"),
+        "body": PLAN_JSON.dump_python(plan, mode="json"),
         "requested_by": requested_by,
     }
     with engine.begin() as connection:
@@ -130,7 +128,7 @@ def read_plan(engine: Engine, plan_id: UUID) -> Plan | None:
     """One stored plan."""
     with engine.connect() as connection:
         body = connection.scalar(select(compensation_plan.c.body).where(compensation_plan.c.plan_id == plan_id))
-    return None if body is None else _PLAN.validate_python(body)
+    return None if body is None else PLAN_JSON.validate_python(body)
 
 
 def open_actions(engine: Engine, contract_name: str) -> dict[UUID, StoredAction]:
@@ -195,7 +193,7 @@ def known_repairs(engine: Engine, action_ids: Collection[str]) -> tuple[KnownRep
     with engine.connect() as connection:
         rows = connection.execute(bodies).all()
     begun = {row.action_id: row.plan_id for row in rows}
-    plans = {row.plan_id: _PLAN.validate_python(row.body) for row in rows}
+    plans = {row.plan_id: PLAN_JSON.validate_python(row.body) for row in rows}
     return tuple(
         KnownRepair(
             action_id=str(item.action_id),
@@ -364,7 +362,7 @@ def spent_by(connection: Connection, contract_name: str, *, but: Collection[UUID
     )
     begun = {row.action_id: row.plan_id for row in connection.execute(statement) if row.action_id not in but}
     bodies = select(compensation_plan.c.body).where(compensation_plan.c.plan_id.in_(set(begun.values())))
-    plans = [_PLAN.validate_python(body) for body in connection.scalars(bodies)]
+    plans = [PLAN_JSON.validate_python(body) for body in connection.scalars(bodies)]
     actions = [one for plan in plans for one in plan.actions if begun.get(one.action_id) == plan.plan_id]
     moved = total_money(pair for one in actions for pair in one.moved_minor.items())
     return DailyUsage(items=len(actions), moved_minor=moved)

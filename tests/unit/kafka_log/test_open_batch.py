@@ -137,7 +137,7 @@ def test_a_number_that_does_not_end_is_no_record(
 ) -> None:
     """Each byte of one costs more than the byte before: of a megabyte, hours."""
     monkeypatch.setattr(module, "WALKED_ABOVE_BYTES", 0)
-    monkeypatch.setattr(module, "DefaultRecordBatch", lambda raw: [raw])
+    monkeypatch.setattr("aiokafka.record.default_records.DefaultRecordBatch", lambda raw: [raw])
     timestamp = b"\x80" * (bytes_of_it - 1) + b"\x00"
     record = b"\0" + timestamp + varint(0) + varint(-1) + varint(-1) + varint(0)
     walked = decided(packed_batch(0, [varint(len(record)) + record], count=1), records=1)
