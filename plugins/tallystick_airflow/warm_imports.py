@@ -19,6 +19,7 @@ from tallystick.host.extras import missing_extra
 TASKS_NEED = (
     "pyspark.sql.connect.session",
     "tallystick_spark.reconcile_app",
+    "aiokafka.record.default_records",
     "tallystick.pipeline.make_cut",
     "tallystick.pipeline.sources",
     "tallystick.pipeline.local_run",

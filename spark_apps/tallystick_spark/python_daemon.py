@@ -20,11 +20,14 @@ _TASKS = (
     "tallystick_spark.matching.hash_match",
     "tallystick_spark.readers.log_reader",
     "tallystick_spark.readers.postgres_rows",
+    "aiokafka.record.default_records",
     "pandas",
     "adbc_driver_postgresql",
     "adbc_driver_manager",
 )
-"""The modules that tasks import. pandas: `keyed_hash` imports it when it hashes first; adbc is of another extra."""
+"""The modules that tasks import. pandas: `keyed_hash` imports it when it hashes first; aiokafka: `open_batch`, with the
+first batch; adbc is of another extra.
+"""
 
 
 def main() -> None:

@@ -70,7 +70,7 @@ def docstrings_by_key(model: type[BaseModel]) -> dict[str, str]:
     for part in reversed(model.__mro__[: model.__mro__.index(BaseModel)]):
         try:
             (written,) = ast.parse(dedent(inspect.getsource(part))).body
-        except OSError:
+        except (OSError, TypeError, SyntaxError):  # no source, or one that was replaced meanwhile
             continue
         assert isinstance(written, ast.ClassDef)
         for field, words in pairwise(written.body):

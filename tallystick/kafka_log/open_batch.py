@@ -8,7 +8,8 @@ Kafka's clients do. Source: Kafka protocol guide, "Record".
 What a batch costs to open is bounded, whatever its writer packed into it: beyond the bounds each of its offsets has a
 record without a value, which is unreadable like any other. Source: ADR 27.
 
-The library is loaded with the first batch: a whole client comes with its decoder, and few processes open a batch.
+The library is loaded with the first batch, since a whole client comes with its decoder. What forks readers loads it
+ahead.
 """
 
 import struct

@@ -1,22 +1,23 @@
 """The client of a Spark Connect server, forked from the run before its cuts are made.
 
 To load what it needs takes it longer than a small cut takes Spark. Half of that the run needs too, and has loaded; the
-rest it loads on another core while the sides settle. It is told its cuts by its standard input, so nothing of them is
-in its argv.
+rest it loads on another core while the sides settle. It is told its cuts by its standard input: the command line of a
+forked process stays the run's.
 """
 
+import fcntl
 import importlib
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import time
+import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from multiprocessing.context import ForkProcess
 from pathlib import Path
-from typing import IO
+from typing import IO, NoReturn
 
 from tallystick.host.gc_tuning import relaxed_gc
 from tallystick.host.private_files import private_file, private_folder
@@ -31,6 +32,7 @@ from tallystick.spark.spark_job import (
 )
 
 _ORDERS = "/dev/stdin"
+_LOOK_EVERY_SECONDS = 0.01
 
 
 class ClientAhead:
@@ -78,56 +80,97 @@ def client_ahead(environment: Mapping[str, str], folder: Path) -> Iterator[Clien
 
 
 class _Forked:
-    """A forked process, as `subprocess` has one that it started."""
+    """A forked process, as `subprocess` has one that it started. `multiprocessing` forks none from a daemon's child."""
 
-    def __init__(self, process: ForkProcess, stdin: IO[str], stdout: IO[str]) -> None:
-        assert process.pid is not None
-        self.pid, self.stdin, self.stdout, self._process = process.pid, stdin, stdout, process
+    def __init__(self, pid: int, stdin: IO[str], stdout: IO[str]) -> None:
+        self.pid, self.stdin, self.stdout = pid, stdin, stdout
+        self._exit_code: int | None = None
 
     def poll(self) -> int | None:
-        return self._process.exitcode
+        return self._exit_code if self._exit_code is not None else self._ended(os.WNOHANG)
 
     def wait(self, timeout: float | None = None) -> int:
-        self._process.join(timeout)
-        if self._process.exitcode is None:
-            raise subprocess.TimeoutExpired("the client of the Spark server", timeout or 0)
-        return self._process.exitcode
+        ends = None if timeout is None else time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if ends is None:
+                self._ended(0)
+            elif time.monotonic() < ends:
+                time.sleep(_LOOK_EVERY_SECONDS)
+            else:
+                raise subprocess.TimeoutExpired("the client of the Spark server", timeout or 0)
+        return code
+
+    def _ended(self, options: int) -> int | None:
+        try:
+            pid, status = os.waitpid(self.pid, options)
+        except ChildProcessError:  # where SIGCHLD is ignored nobody learns how it ended; its steps said what it did
+            self._exit_code = 0
+        else:
+            self._exit_code = os.waitstatus_to_exitcode(status) if pid else None
+        return self._exit_code
 
 
 @contextmanager
 def _forked(environment: Mapping[str, str], errors: IO[str]) -> Iterator[_Forked]:
     """Fork the client, in a session of its own as `spark_job.child` starts one."""
-    orders, told = os.pipe(), os.pipe()
-    process = multiprocessing.get_context("fork").Process(
-        target=_follow_orders, args=(orders, told, errors.fileno(), environment)
-    )
-    process.start()
-    os.close(orders[0])
-    os.close(told[1])
+    orders, told, leads = os.pipe(), os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _be_the_app(orders, told, leads, errors.fileno(), environment)
+    for end in (orders[0], told[1], leads[1]):
+        os.close(end)
+    os.read(leads[0], 1)
+    os.close(leads[0])
     with (
         open(orders[1], "w", encoding="utf-8") as stdin,
         open(told[0], encoding="utf-8", errors="replace") as stdout,
     ):
-        job = _Forked(process, stdin, stdout)
+        job = _Forked(pid, stdin, stdout)
         try:
             yield job
         finally:
             end_session(job)
 
 
-def _follow_orders(orders: tuple[int, int], told: tuple[int, int], errors: int, environment: Mapping[str, str]) -> None:
-    """Be the app, in the forked process. orders, told: both ends of its standard input and output."""
-    os.setsid()
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    for number, descriptor in enumerate((orders[0], told[1], errors)):
-        os.dup2(descriptor, number)
-    for descriptor in (*orders, *told):
-        os.close(descriptor)
-    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
-    sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False, buffering=1)
-    os.environ.clear()
-    os.environ.update(child_environment(environment))
-    sys.argv[1:] = ["--follow", _ORDERS]
-    with relaxed_gc():
-        app = importlib.import_module(APP)
-    app.run_submitted()
+def _be_the_app(
+    orders: tuple[int, int],
+    told: tuple[int, int],
+    leads: tuple[int, int],
+    errors: int,
+    environment: Mapping[str, str],
+) -> NoReturn:
+    """End the forked process as a program ends: none of the run's own `finally` and exit functions are its.
+
+    orders, told, leads: both ends of its standard input, of its output, and of a pipe that closes once it leads its
+    session, so that a signal to that finds it.
+    """
+    code = 1
+    try:
+        os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        streams = [fcntl.fcntl(one, fcntl.F_DUPFD, 3) for one in (orders[0], told[1], errors)]
+        for descriptor in (*orders, *told, *leads):
+            os.close(descriptor)
+        for number, descriptor in enumerate(streams):
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+        sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+        sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
+        os.environ.clear()
+        os.environ.update(child_environment(environment))
+        sys.argv[1:] = ["--follow", _ORDERS]
+        with relaxed_gc():
+            app = importlib.import_module(APP)
+        app.run_submitted()
+        code = 0
+    except SystemExit as ended:
+        if isinstance(ended.code, str):
+            print(ended.code, file=sys.stderr)
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError):
+                stream.flush()
+        os._exit(code)

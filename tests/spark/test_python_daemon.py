@@ -40,3 +40,11 @@ def test_a_session_that_names_it_has_workers_without_archives(spark: SparkSessio
     told = {row["place"] for row in spark.range(1).mapInArrow(on_progress, "place string").collect()}  # type: ignore[arg-type]
     assert not [place for place in told if place.startswith(f"{CARRIED}/") and place.endswith((".zip", ".jar"))]
     assert INSTALLED in told
+
+
+def test_its_workers_find_the_decoder_of_records_loaded(spark: SparkSession) -> None:
+    def found(batches: object) -> object:
+        yield pa.RecordBatch.from_pydict({"loaded": ["aiokafka.record.default_records" in sys.modules]})
+
+    told = {row["loaded"] for row in spark.range(1).mapInArrow(found, "loaded boolean").collect()}  # type: ignore[arg-type]
+    assert told == {True}

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -29,11 +30,35 @@ sys.stdin.read()
 import time
 time.sleep(600)
 """
+WHEREVER = """
+import json, multiprocessing, os, signal, sys
+from pathlib import Path
+from tallystick.spark import client_ahead as subject
+
+folder = Path(sys.argv[1])
+sys.path.insert(0, str(folder))
+subject.APP = "its_app"
+
+
+def run():
+    told, log = [], folder / "7.log"
+    with subject.client_ahead({**os.environ, "SPARK_REMOTE": "sc://localhost:1"}, folder) as ahead:
+        ahead.judge([(Path("a.yaml"), 7)], log=log, observe=lambda *step: told.append(step))
+    told = [(step, figures["orders"]) for step, figures in told]
+    (folder / "told").write_text(json.dumps([told, log.read_text()]))
+
+
+"""
+DAEMON = "child = multiprocessing.get_context('fork').Process(target=run, daemon=True); child.start(); child.join()"
 FAILS = "raise ImportError('no such library')"
 
 
-def children_run(monkeypatch: pytest.MonkeyPatch, folder: Path, code: str) -> None:
+def write_app(folder: Path, code: str) -> None:
     (folder / "its_app.py").write_text(f"def run_submitted():\n    exec({code!r}, {{}})\n")
+
+
+def children_run(monkeypatch: pytest.MonkeyPatch, folder: Path, code: str) -> None:
+    write_app(folder, code)
     monkeypatch.syspath_prepend(folder)
     monkeypatch.delitem(sys.modules, "its_app", raising=False)
     monkeypatch.setattr(subject, "APP", "its_app")
@@ -143,3 +168,44 @@ def test_one_that_failed_before_it_had_its_cuts_is_told_by_its_last_error(
     assert str(failed.value) == (
         f"the Spark app ended with exit code 1: ImportError: no such library; its log is {log}"
     )
+
+
+@pytest.mark.parametrize(
+    ("app", "said"),
+    [
+        ("raise SystemExit(3)", "exit code 3: it named no error"),
+        ("raise SystemExit('Refused: no token')", "exit code 1: Refused: no token"),
+        ("raise ValueError('no text: \\udce9')", "exit code 1: ValueError: no text: \\udce9"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "exit code -9: it named no error"),
+    ],
+)
+def test_it_ends_as_a_program_of_its_own_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, app: str, said: str
+) -> None:
+    children_run(monkeypatch, tmp_path, app)
+    log = tmp_path / "7.log"
+    with pytest.raises(SparkAppFailed) as failed, client_ahead(SERVER, tmp_path) as ahead:
+        assert ahead is not None
+        ahead.judge(CUTS, log=log, observe=lambda *_: None)
+    assert str(failed.value) == f"the Spark app ended with {said}; its log is {log}"
+
+
+@pytest.mark.parametrize(
+    "begin",
+    ["run()", "os.close(0); run()", "signal.signal(signal.SIGCHLD, signal.SIG_IGN); run()", DAEMON],
+    ids=["at a terminal", "without a standard input", "where nobody asks how children end", "in a daemon's child"],
+)
+def test_it_is_forked_wherever_a_run_is_started(tmp_path: Path, begin: str) -> None:
+    write_app(tmp_path, TELLS)
+    subprocess.run([sys.executable, "-c", WHEREVER + begin, str(tmp_path)], check=True, timeout=60)
+    order = json.dumps({"contract": "a.yaml", "cut": 7}) + "\n"
+    assert json.loads((tmp_path / "told").read_text()) == [[["got", order]], "loaded\n"]
+
+
+def test_one_that_nobody_needed_is_ended_at_once_however_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    children_run(monkeypatch, tmp_path, WAITS)
+    began = time.monotonic()
+    for _ in range(20):
+        with client_ahead(SERVER, tmp_path):
+            pass
+    assert time.monotonic() - began < 10, "one of them did not hear SIGTERM, and was killed 10 s later"
