@@ -35,7 +35,8 @@ def unpack(jar: LockedJar) -> None:
     with ZipFile(FOLDER / jar.configuration / jar.file_name) as archive:
         (name,) = [name for name in archive.namelist() if name.endswith(".txz")]
         with tarfile.open(fileobj=io.BytesIO(archive.read(name)), mode="r:xz") as files:
-            files.extractall(folder, filter="data")
+            files.extraction_filter = getattr(tarfile, "data_filter", None)  # Python has it from 3.11.4 on
+            files.extractall(folder)
     stamp.write_text(jar.sha256)
 
 

@@ -77,7 +77,8 @@ def test_a_second_build_in_another_folder_gives_the_same_bytes(
     again = build(committed, tmp_path / "elsewhere", "--sdist")
     assert again.read_bytes() == sdist.read_bytes()
     with tarfile.open(again) as archive:
-        archive.extractall(tmp_path / "unpacked", filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python has it from 3.11.4 on
+        archive.extractall(tmp_path / "unpacked")
     (unpacked,) = (tmp_path / "unpacked").iterdir()
     assert build_in(unpacked, tmp_path / "dist", "--wheel").read_bytes() == wheel.read_bytes()
 
