@@ -8,4 +8,5 @@ from tallystick.host.gc_tuning import relaxed_gc
 if __name__ == "__main__":
     with relaxed_gc():
         from tallystick_spark.reconcile_app import run_submitted
-    run_submitted()
+
+        run_submitted()

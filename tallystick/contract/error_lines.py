@@ -77,7 +77,8 @@ def docstrings_by_key(model: type[BaseModel]) -> dict[str, str]:
             match field, words:
                 case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(text))):
                     found[name] = inspect.cleandoc(text)
-    return {field.alias or name: found[name] for name, field in model.model_fields.items() if name in found}
+    keys = zip(fields_by_key(model), model.model_fields, strict=True)
+    return {key: found[name] for key, name in keys if name in found}
 
 
 def _model_at(loc: Sequence[int | str], model: type[BaseModel]) -> type[BaseModel]:

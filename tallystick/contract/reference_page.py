@@ -13,7 +13,7 @@ from pydantic_core import core_schema
 
 from tallystick.contract.contract import Contract
 from tallystick.contract.error_lines import docstrings_by_key
-from tallystick.contract.field_types import PATTERNS, ContractPart
+from tallystick.contract.field_types import PATTERNS
 from tallystick.text.finding_guide import BREAK_TEXTS
 
 EXAMPLE = """\
@@ -174,13 +174,12 @@ _IN_PLACE_OF_A_NAME = (
 
 
 class DescribedSchema(GenerateJsonSchema):
-    """The JSON schema of models with what the docstrings of the contract's fields say."""
+    """The JSON schema of models with what their fields' docstrings say."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> dict[str, Any]:
         made = super().model_schema(schema)
-        if issubclass(schema["cls"], ContractPart):
-            for key, words in docstrings_by_key(schema["cls"]).items():
-                made["properties"][key].setdefault("description", words)
+        for key, words in docstrings_by_key(schema["cls"]).items():
+            made["properties"][key].setdefault("description", words)
         return made
 
 

@@ -38,7 +38,7 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class _Document(BaseModel):
-    model_config = ConfigDict(use_attribute_docstrings=True, frozen=True)
+    model_config = ConfigDict(frozen=True)
 
 
 class AlertDocument(_Document):

@@ -19,7 +19,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, NoReturn
 
-from tallystick.host.gc_tuning import relaxed_gc
 from tallystick.host.private_files import private_file, private_folder
 from tallystick.spark.spark_job import (
     APP,
@@ -159,9 +158,7 @@ def _be_the_app(
         os.environ.clear()
         os.environ.update(child_environment(environment))
         sys.argv[1:] = ["--follow", _ORDERS]
-        with relaxed_gc():
-            app = importlib.import_module(APP)
-        app.run_submitted()
+        importlib.import_module(APP).run_submitted()
         code = 0
     except SystemExit as ended:
         if isinstance(ended.code, str):

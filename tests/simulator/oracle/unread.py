@@ -81,7 +81,7 @@ def _has_read(world: World, cut: Cut, row: VerdictRow, event: EventFact) -> bool
         and not (event.first_visible_at and event.first_visible_at > row.recorded_at)  # it was aborted then
         and event.leader_epoch <= part.snapshot.leader_epoch  # later ones stand where the cut's own had stood
         and not (row.doubts & _TAKEN_IN_WORDS and was_taken(world, event, before=row.recorded_at))
-        and not _was_left_out(row, event, offsets=part.readable.kafka_offset_end - part.readable.kafka_offset_start)
+        and not _was_left_out(row, event, offsets=len(part.readable))
     )
 
 
