@@ -153,3 +153,27 @@ def test_a_torn_transaction_is_told_where_a_run_leaves_it_undecided_beside_a_row
     doubted = oracle.doubted[contract.name]
     oracle.doubted[contract.name] = [(at, one) for at, one in doubted if one is not unsaid]
     assert (list(oracle._torn_and_not_told(contract)) == []) is (kept == "all")
+
+
+CLOSED_UNREAD = (
+    *(("cluster_down", 0, 0, 26), "cluster_down", ("trade", 2, 7), ("cluster_down", 0, 0, 27), "cluster_down"),
+    *(("cluster_down", 0, 0, 24), "window", ("close_cut", 3, 11), "cluster_down", "window"),
+)
+
+
+def test_an_oracle_lets_a_row_be_missing_for_an_event_that_was_closed_away_where_it_has_no_event_of_its_own() -> None:
+    """The one key's newest row came behind its event that a person had closed away, the other's with an event."""
+    config = Config(
+        direction="topic_to_topic", slice_by="topic", partitions=2, producer_mode="plain", carrier_mode="at_least"
+    )
+    twice, expired = (("trade", 5, 6), ("both_again", 3, 1), "window"), (("retain_all", 4, 3), "window")
+    alone = played(config, *twice, *CLOSED_UNREAD, ("first_again", 1, 3), "window", *expired)
+    (found,) = alone.world.store.of("books").verdicts[4].result.breaks
+    assert (str(found.break_class), found.match_key) == ("missing_in_topic_never_produced", "ev-1-payout")
+    assert alone.oracle.violations == []
+
+    other = played(config, "window", ("trade", 5, 6), *CLOSED_UNREAD, ("both_again", 0, 3), "window", *expired)
+    (key,) = {one.money.match_key for one in other.world.truth.events if one.money.match_key != "ev-1-payout"}
+    run = other.world.store.of("books").verdicts[4].result
+    other.oracle.judged(other.world.contract, replace(run, breaks=(replace(found, match_key=key),)))
+    assert {one.clause for one in other.oracle.violations} == {"nothing is reported that is not so"}

@@ -2057,3 +2057,25 @@ def test_what_stood_open_while_it_was_read_and_was_read_as_settled_before_is_tol
     assert [one for told in doubts(played, upto=3) for one in told if one == "unexplained_gap"] == (
         ["unexplained_gap"] if step == "truncate" else []
     )
+
+
+@pytest.mark.parametrize(
+    ("step", "told"), [("retain_all", ["missing_in_topic_never_produced"]), ("wait", [])], ids=["expired", "kept"]
+)
+def test_an_event_that_was_closed_away_is_not_that_of_an_input_that_came_later_once_nobody_can_read_it(
+    step: str, told: list[str]
+) -> None:
+    """It was sent twice, and a person closed the cut of the second one unread. An event follows its input: where it can
+    be read it is counted all the same, as one too many that a later input makes good.
+    """
+    down = "cluster_down"
+    played = play(
+        Config(
+            direction="topic_to_topic", slice_by="topic", partitions=2, producer_mode="plain", carrier_mode="at_least"
+        ),
+        *(("trade", 5, 6), ("both_again", 3, 1), "window", (down, 0, 0, 26), down, ("trade", 2, 7), (down, 0, 0, 27)),
+        *(down, (down, 0, 0, 24), "window", ("close_cut", 3, 11), down, "window", ("first_again", 1, 3), "window"),
+        *((step, 4, 3), "window"),
+    )
+    run = played.world.store.of("books").verdicts[4]
+    assert [str(one.break_class) for one in run.result.breaks] == told

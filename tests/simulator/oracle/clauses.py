@@ -22,6 +22,7 @@ from tests.simulator.oracle.unread import TAKEN, rows_in_closed_cuts, rows_in_no
 from tests.simulator.oracle.what_else import (
     about_taken_back,
     came_late_and_unseen,
+    came_once_its_events_were_closed_away,
     came_once_its_events_were_gone,
     came_where_others_stood,
     came_where_others_stood_and_expired,
@@ -121,7 +122,10 @@ class Oracle:
             return False
         unseen = came_late_and_unseen(self.world, contract, found)
         of_topic = found.break_class.startswith("missing_in_topic")
-        return unseen or (of_topic and came_once_its_events_were_gone(self.world, found))
+        gone = came_once_its_events_were_gone(self.world, found)
+        return unseen or (
+            of_topic and (gone or came_once_its_events_were_closed_away(self.world, contract.name, found))
+        )
 
     def over(self, product: Product) -> None:
         """All that must hold once everything has ended and a few quiet windows were judged."""

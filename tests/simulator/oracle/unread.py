@@ -85,6 +85,20 @@ def _has_read(world: World, cut: Cut, row: VerdictRow, event: EventFact) -> bool
     )
 
 
+def was_closed_away(world: World, name: str, event: EventFact, *, before: datetime) -> bool:
+    """Had a person closed a cut by then that it lies in, so that nobody has read it there?"""
+    books = world.store.of(name)
+    return any(
+        Doubt.CUT_CLOSED in row.doubts
+        and row.recorded_at < before
+        and (part := books.cuts[n].cut.slice_of(event.place)) is not None
+        and part.snapshot.topic_id == event.topic_id
+        and event.written_at <= row.recorded_at
+        and part.offsets.kafka_offset_start <= event.offset < part.offsets.kafka_offset_end
+        for n, row in books.verdicts.items()
+    )
+
+
 def was_taken(world: World, event: EventFact, *, before: datetime) -> bool:
     """Had retention or compaction taken it by then?"""
     return any(

@@ -7,7 +7,7 @@ from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut
 from tallystick.model.findings import Break
 from tallystick.model.offsets import TopicPartition
-from tests.simulator.oracle.unread import takes, was_taken
+from tests.simulator.oracle.unread import takes, unread_events, was_closed_away, was_taken
 from tests.simulator.standins.store import Books
 from tests.simulator.world.input_log import InputLog
 from tests.simulator.world.truth import EventFact, Truth
@@ -44,7 +44,26 @@ def came_once_its_events_were_gone(world: World, found: Break) -> bool:
     rows = [row for row in world.truth.rows_of(found.match_key) if row.stands]
     events = [one for one in world.truth.events_of(found.match_key) if one.visible_at]
     newest = max((row.visible_at for row in rows), default=None)
-    return newest is not None and all(was_taken(world, one, before=newest) for one in events)
+    return newest is not None and bool(events) and all(was_taken(world, one, before=newest) for one in events)
+
+
+def came_once_its_events_were_closed_away(world: World, name: str, found: Break) -> bool:
+    """Did its newest row come behind all its events, some of which a person had closed away unread by then, and have
+    those expired? An event follows its row: none of them is that row's, and the others are fewer than the rows.
+    """
+    rows = [
+        row for row in world.truth.rows_of(found.match_key) if row.stands and not row.nets and not row.taken_back_at
+    ]
+    events = [one for one in world.truth.events_of(found.match_key) if one.visible_at]
+    newest = max((row.visible_at for row in rows if row.visible_at), default=None)
+    if newest is None or any(one.written_at >= newest for one in events):
+        return False
+    gone = [
+        one
+        for one in unread_events(world, name, events)
+        if was_closed_away(world, name, one, before=newest) and was_taken(world, one, before=world.clock.now)
+    ]
+    return bool(gone) and len(events) - len(gone) < len(rows)
 
 
 def came_where_others_stood(truth: Truth, events: Iterable[EventFact]) -> bool:
