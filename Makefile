@@ -135,7 +135,7 @@ test: test-unit test-alert-rules test-spark test-dags test-pages test-stack ## T
 test-unit: setup ## Test the rules: no Spark, no Airflow, no broker
 	$(PYTEST) -n 2 tests/repo tests/protocol_model tests/mutants tests/laws tests/fuzz tests/simulator tests/unit
 
-test-alert-rules: promtool-setup ## Test the sample alert rules and dashboard with Prometheus's own engine, on metrics of a real run
+test-alert-rules: setup promtool-setup ## Test the sample alert rules and dashboard with Prometheus's own engine, on metrics of a real run
 	$(PYTEST) -n 2 tests/prometheus
 
 test-spark: setup ## Test the Spark apps on literal rows, in two processes with a session each
@@ -144,28 +144,28 @@ test-spark: setup ## Test the Spark apps on literal rows, in two processes with 
 test-dags: setup ## Test the DAGs in Airflow, without a scheduler
 	$(PYTEST) -n 2 --dist worksteal tests/dags
 
-test-pages: object-store-setup ## Test the pages against a real store, with Airflow's own authentication
+test-pages: setup object-store-setup ## Test the pages against a real store, with Airflow's own authentication
 	$(PYTEST) -n 2 --dist loadfile tests/pages
 
-test-stack: browser-setup mariadb-setup object-store-setup postgres-setup registry-setup ## Test the product on real servers, in three processes with a stack each: the longest first, one Airflow at a time
+test-stack: setup browser-setup mariadb-setup object-store-setup postgres-setup registry-setup ## Test the product on real servers, in three processes with a stack each: the longest first, one Airflow at a time
 	$(ON_SERVERS) -m "not lab"
 
-test-lab: browser-setup mariadb-setup object-store-setup postgres-setup registry-setup ## Test what tries the product: the lab's servers, faults and truth, soak, replay, benchmarks, rules broken on purpose
+test-lab: setup browser-setup mariadb-setup object-store-setup postgres-setup registry-setup ## Test what tries the product: the lab's servers, faults and truth, soak, replay, benchmarks, rules broken on purpose
 	$(ON_SERVERS) -m lab
 
-object-store: object-store-setup ## Store artifacts in a real server of S3's interface: runs, pages of another process, the store gone
+object-store: setup object-store-setup ## Store artifacts in a real server of S3's interface: runs, pages of another process, the store gone
 	$(PYTEST) tests/object_store tests/stack/test_object_store_runs.py tests/pages/test_pages_object_store.py
 
-object-store-setup: setup ## Build that server out of its Go module, into .tools/, where it is missing
+object-store-setup: packages ## Build that server out of its Go module, into .tools/, where it is missing
 	@$(BIN)/python setup/object_store.py
 
-test-browser: browser-setup ## Test the pages in a real Airflow, with Chromium; pictures in build/screens/
+test-browser: setup browser-setup ## Test the pages in a real Airflow, with Chromium; pictures in build/screens/
 	$(PYTEST) tests/browser
 
-browser-setup: setup ## Install Debian's Chromium where it is missing
+browser-setup: packages ## Install Debian's Chromium where it is missing
 	@test -x /usr/bin/chromium || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }
 
-mariadb-setup: setup ## Install Debian's MariaDB server where it is missing; nothing starts it but tests
+mariadb-setup: packages ## Install Debian's MariaDB server where it is missing; nothing starts it but tests
 	@test -x /usr/sbin/mariadbd && test -x /usr/bin/my_print_defaults || { apt-get update -qq && \
 		apt-get install -y -qq --no-install-recommends mariadb-server-core mariadb-client-core; }
 
@@ -178,13 +178,13 @@ test-oldest: setup ## Run them with the oldest versions that it allows, on the o
 bench: setup ## Compare a whole reconciliation with reading both sides once, and with what people use (EVENTS=3000000 TIMES=4)
 	$(BIN)/python -m bench.side_by_side --events $(or $(EVENTS),3000000) --times $(or $(TIMES),4)
 
-promtool-setup: setup ## Fetch promtool from Debian's package of Prometheus where it is missing
+promtool-setup: packages ## Fetch promtool from Debian's package of Prometheus where it is missing
 	@$(BIN)/python setup/promtool.py
 
-postgres-setup: setup ## Fetch the oldest PostgreSQL that a ledger may be, where it is missing
+postgres-setup: packages ## Fetch the oldest PostgreSQL that a ledger may be, where it is missing
 	@$(BIN)/python setup/old_postgres.py
 
-registry-setup: setup ## Fetch the schema registry of the tests, Apicurio, where it is missing (142 MB)
+registry-setup: packages ## Fetch the schema registry of the tests, Apicurio, where it is missing (142 MB)
 	@$(BIN)/python setup/schema_registry.py
 
 bench-census: setup ## Classify ten million batch headers in bounded memory

@@ -19,13 +19,18 @@ def make(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
-def reaches_setup(target: str) -> bool:
+def reaches(target: str, *wanted: str) -> bool:
     needs = TARGETS[target].partition("##")[0].split()
-    return not {"setup", "packages"}.isdisjoint(needs) or any(reaches_setup(need) for need in needs)
+    return not set(wanted).isdisjoint(needs) or any(reaches(need, *wanted) for need in needs)
 
 
 def test_every_target_works_as_the_first_command_on_a_fresh_clone() -> None:
-    assert [target for target in TARGETS if not reaches_setup(target)] == ["help", "setup", "packages"]
+    assert [target for target in TARGETS if not reaches(target, "setup", "packages")] == ["help", "setup", "packages"]
+
+
+def test_only_what_starts_no_java_of_ours_goes_without_jars() -> None:
+    without = {target for target in TARGETS if not reaches(target, "setup")} - {"help", "setup", "packages"}
+    assert without == {"lint", "format", *(target for target in TARGETS if target.endswith("-setup"))}
 
 
 def test_every_target_has_its_line_of_help() -> None:

@@ -108,20 +108,21 @@ def test_each_build_asks_before_its_tests_and_ends_where_a_hole_is(tmp_path: Pat
     done = subprocess.run([tmp_path / ".ci" / "run"], env=os.environ | {"PATH": path}, capture_output=True, check=False)
     called = (tmp_path / "called").read_text().splitlines()
     behind = ["test", "simulate SCHEDULES=400 SEED=1"] if code == 0 else []
-    assert (done.returncode, called[0], called[3:]) == (code, "packages", ["setup/audit.py", *behind])
-    lint, others = sorted(called[1:3])  # beside each other, in either order
-    assert (lint, others.split()[0]) == ("lint", "setup")
+    assert (done.returncode, called[0], called[4:]) == (code, "packages", ["setup/audit.py", *behind])
+    of_tests, lint, setup = sorted(called[1:4])  # beside each other, in any order
+    assert (of_tests.split()[0], lint, setup) == ("browser-setup", "lint", "setup")
 
 
-def test_a_build_whose_lint_fails_says_so_and_tests_nothing(tmp_path: Path) -> None:
-    """The real script, with a make that fails for lint alone."""
+@pytest.mark.parametrize("part", ["lint", "setup"])
+def test_a_build_one_of_whose_parts_fails_says_so_and_tests_nothing(tmp_path: Path, part: str) -> None:
+    """The real script, with a make that fails for that part alone."""
     for folder in (".ci", "bin"):
         (tmp_path / folder).mkdir()
     shutil.copy(audit.ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
     make = tmp_path / "bin" / "make"
-    make.write_text('#!/bin/sh\necho "$@" >> called\n[ "$1" != lint ] || { echo a line too long; exit 2; }\n')
+    make.write_text(f'#!/bin/sh\necho "$@" >> called\n[ "$1" != {part} ] || {{ echo why it fails; exit 2; }}\n')
     make.chmod(0o700)
     path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
     done = subprocess.run([tmp_path / ".ci" / "run"], env=os.environ | {"PATH": path}, capture_output=True, check=False)
-    assert (done.returncode, b"a line too long" in done.stdout) == (1, True)
+    assert (done.returncode, b"why it fails" in done.stdout) == (1, True)
     assert "test" not in (tmp_path / "called").read_text().splitlines()
