@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import Engine
 
@@ -78,7 +79,7 @@ class Side:
     """Parsed events or ledger rows: those that are read, once somebody asks for them, and the planted ones."""
 
     reading: Callable[[], DataFrame]
-    planted: DataFrame
+    planted: pa.RecordBatch
 
     @cached_property
     def read(self) -> DataFrame:
@@ -86,7 +87,8 @@ class Side:
 
     @property
     def all(self) -> DataFrame:
-        return beside_planted(self.read, self.planted)
+        planted = self.read.sparkSession.createDataFrame(pa.Table.from_batches([self.planted]))
+        return beside_planted(self.read, planted)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +213,7 @@ def scan_cut(
                     index_to = replace(index_to, older=indexes.paths_of(index_to.seed))
             sides = Sides(
                 topic=topic,
-                ledger=Side(reading=reading, planted=canary_ledger_rows(spark, canary_rows(contract))),
+                ledger=Side(reading=reading, planted=canary_ledger_rows(canary_rows(contract))),
                 by_id=rows_by_id(ledger, described, cut.ledger_slice),
                 queries=slice_queries(ledger, described, cut.ledger_slice),
                 snapshot=snapshot,
@@ -249,7 +251,6 @@ def _topic_side(spark: SparkSession, asked: CutToScan) -> Side:
     return Side(
         reading=partial(_read_events, spark, kafka, asked.topic_slices, contract.event, several_legs),
         planted=canary_events_read(
-            spark,
             canary_events(contract),
             contract.event,
             several_legs=several_legs,
@@ -354,7 +355,7 @@ def _by_hash(
     return scan_by_hash(
         topic,
         rows,
-        Canaries(events=sides.topic.planted, rows=sides.ledger.planted),
+        Canaries(events=sides.topic.planted.to_pylist(), rows=sides.ledger.planted.to_pylist()),
         legs=asked.contract.legs,
         keys_to_include=keys_to_include,
         offsets=sum(len(part.readable) for part in asked.topic_slices),

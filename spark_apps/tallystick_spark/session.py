@@ -146,6 +146,14 @@ def cores(spark: SparkSession) -> int:
     return 1 + int(max(parts["part"].to_pylist()))
 
 
+def tasks_for(spark: SparkSession, wanted: int, *, per_core: int = 1) -> int:
+    """Return how many tasks work is split into: as many as wanted, and of more than two so many for each core at most.
+
+    For two nobody asks: to learn the cores is a job of its own.
+    """
+    return wanted if wanted <= 2 else min(wanted, per_core * cores(spark))
+
+
 @contextmanager
 def telling_tasks(spark: SparkSession, on_tasks: OnTasks) -> Iterator[None]:
     """Tell how many tasks have ended, as they end, of those that are known of."""

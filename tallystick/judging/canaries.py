@@ -1,9 +1,9 @@
 """Planted faults that every run sends through its own scan and its own rules, so that its silence means something.
 
-Canary events and rows join the slices in Spark before anything is parsed, events on partition -1 of the contract's own
-topics. A column of their own tells them from what is read, never what they hold: their keys begin with CANARY for
-whoever debugs, and a real copy may have such a key too. They are left out of every figure, digest and open item. A run
-that does not catch each of them is INCONCLUSIVE. Decides what is planted and what must come of it; reads nothing.
+Canary events and rows join what is read of the slices before it is matched, events on partition -1 of the contract's
+own topics. They are marked beside what they hold, and told by nothing in it: their keys begin with CANARY for whoever
+debugs, and a real copy may have such a key too. They are left out of every figure, digest and open item. A run that
+does not catch each of them is INCONCLUSIVE. Decides what is planted and what must come of it; reads nothing.
 """
 
 import json

@@ -16,7 +16,13 @@ from tallystick.matching.scan_result import SliceScan
 from tallystick.model.direction import Direction
 from tallystick.model.partner_lag import EDGES_MS, bucket_of
 from tallystick_spark.matching import frame_match
-from tallystick_spark.matching.frame_match import exceptional_keys, pair_by_key, scan_slices
+from tallystick_spark.matching.frame_match import (
+    exceptional_keys,
+    ledger_totals_in_order,
+    pair_by_key,
+    scan_slices,
+    topic_totals_in_order,
+)
 from tallystick_spark.matching.keyed_hash import new_secret
 from tallystick_spark.matching.lag_meter import LagMeter
 from tests.spark.match_frames import (
@@ -428,3 +434,20 @@ def test_the_exceptional_keys_of_random_sides_are_those_a_plain_count_finds(spar
         one["match_key"] for one in exceptional_keys(pair_by_key(topic, ledger, secret=new_secret()), ()).collect()
     ]
     assert sorted(found) == sorted((events.keys() | rows.keys()) - agreed)
+
+
+def test_totals_stand_in_the_order_that_spark_would_give_them(spark: SparkSession) -> None:
+    """Digests that are stored were made of them in Spark's order."""
+    texts = (None, "", "EUR", "eur", "\uffff", "\U00010000", "ÄUR")
+    rows = [
+        {"topic": topic, "partition": partition, "readable": readable, "currency": text}
+        for topic in ("b", "B", "a.b")
+        for partition in (10, 9, -1)
+        for readable in (True, False)
+        for text in texts
+    ]
+    frame = spark.createDataFrame(rows, "topic string, partition int, readable boolean, currency string")
+    of_topic = frame.orderBy("topic", "partition", "readable", "currency").collect()
+    assert topic_totals_in_order(rows) == [row.asDict() for row in of_topic] != rows
+    of_ledger = frame.select("currency").distinct().orderBy("currency").collect()
+    assert ledger_totals_in_order({"currency": text} for text in texts) == [row.asDict() for row in of_ledger]

@@ -59,7 +59,10 @@ def both(
     quick = scan_by_hash(
         ParsedEvents(events=topic, legs=legs),
         ParsedRows(rows=ledger, by_id=by_id),
-        Canaries(events=canary_events, rows=canary_rows),
+        Canaries(
+            events=[one.asDict() for one in canary_events.collect()],
+            rows=[one.asDict() for one in canary_rows.collect()],
+        ),
         legs=legs,
         keys_to_include=set(keys_to_include),
         offsets=len(events),
@@ -293,4 +296,10 @@ def test_it_is_taken_where_it_answers_the_same(asked: dict[str, bool], taken: bo
     [(0, 2, 1), (199_999, 2, 1), (399_999, 2, 2), (400_000, 2, 4), (10**9, 2, 4), (799_999, 8, 7), (10**9, 8, 16)],
 )
 def test_each_core_matches_as_often_as_the_others(offsets: int, cores: int, tasks: int) -> None:
-    assert tasks_to_match(offsets, cores=cores) == tasks
+    assert tasks_to_match(offsets, cores=lambda: cores) == tasks
+
+
+def test_a_small_slice_asks_for_no_cores() -> None:
+    answers = iter([2])
+    assert [tasks_to_match(offsets, cores=lambda: next(answers)) for offsets in (0, 199_999, 200_000)] == [1, 1, 2]
+    assert list(answers) == []

@@ -6,6 +6,7 @@ that. All copies of every other key are collected.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from operator import itemgetter
 from sys import intern
 from typing import Any, Protocol
 
@@ -265,7 +266,22 @@ def _topic_totals(topic: DataFrame, possible_ms: tuple[int, int] | None) -> list
         ]
     currency = F.when(F.col("readable"), F.col("currency")).alias("currency")
     totals = topic.groupBy("topic", "partition", "readable", currency).agg(*figures)
-    return [row.asDict() for row in totals.orderBy("topic", "partition", "readable", "currency").collect()]
+    return topic_totals_in_order(row.asDict() for row in totals.collect())
+
+
+def topic_totals_in_order(totals: Iterable[Total]) -> list[Total]:
+    """Sort as a content digest takes them: by partition, the unreadable first, and currency."""
+    place = itemgetter("topic", "partition", "readable")
+    return sorted(totals, key=lambda one: (place(one), _nulls_first(one["currency"])))
+
+
+def ledger_totals_in_order(totals: Iterable[Total]) -> list[Total]:
+    """Sort as a content digest takes them: by currency."""
+    return sorted(totals, key=lambda one: _nulls_first(one["currency"]))
+
+
+def _nulls_first(text: str | None) -> tuple[bool, str]:
+    return text is not None, text or ""
 
 
 def record_times_of(totals: list[Total]) -> tuple[RecordTimes, ...]:
@@ -291,7 +307,7 @@ def _ledger_totals(ledger: DataFrame) -> list[Total]:
     totals = real.groupBy("currency").agg(
         F.count("*").alias("rows"), amount, *fingerprint(row_content(ledger), "xor", "sum")
     )
-    return [row.asDict() for row in totals.orderBy("currency").collect()]
+    return ledger_totals_in_order(row.asDict() for row in totals.collect())
 
 
 def event_content() -> Column:

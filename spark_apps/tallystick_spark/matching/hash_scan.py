@@ -11,7 +11,7 @@ One file, since its three stages share the layout of the blobs that go from one 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from functools import partial, reduce
+from functools import partial
 from itertools import compress
 from typing import Any, Protocol
 
@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from tallystick.kafka_log.header_cache import BatchHeads
 from tallystick.kafka_log.record import PackedRecords
@@ -54,13 +53,23 @@ from tallystick_spark.matching.content_digest import content_digest
 from tallystick_spark.matching.frame_match import (
     Total,
     ledger_copy,
+    ledger_totals_in_order,
     record_times_of,
     rows_by_partition_of,
     topic_copy,
+    topic_totals_in_order,
 )
 from tallystick_spark.matching.hash_match import match
 from tallystick_spark.matching.keyed_hash import keyed_hashes, keyed_texts, new_secret
-from tallystick_spark.matching.row_hashes import SUMMARY_SHAPE, events_to_hash, hashed_events, hashed_rows, rows_to_hash
+from tallystick_spark.matching.row_hashes import (
+    SUMMARY_SHAPE,
+    events_to_hash,
+    hashed_events,
+    hashed_rows,
+    planted_events_to_hash,
+    planted_rows_to_hash,
+    rows_to_hash,
+)
 from tallystick_spark.readers.ledger_frame import RowsById
 from tallystick_spark.readers.reader_messages import PartitionScan, RecordDigest, heads_of, seen_in, walked_in
 from tallystick_spark.session import cores
@@ -193,25 +202,23 @@ class ParsedRows:
 
 @dataclass(frozen=True, kw_only=True)
 class Canaries:
-    """Canaries: parsed events on their own partition, each at another offset, and ledger rows."""
+    """Canaries, read already: parsed events on their own partition, each at another offset, and ledger rows."""
 
-    events: DataFrame
-    rows: DataFrame
+    events: Sequence[Row]
+    rows: Sequence[Row]
 
-    def summaries(self, plan: ScanPlan, legs: Mapping[str, str]) -> DataFrame:
-        """Summarise both sides here: what are so few rows would wait for tasks of their own. Shape: SUMMARY."""
-        events = hashed_events(_collected(events_to_hash(self.events, topics=plan.topics, legs=legs)), plan.secret)
-        rows = hashed_rows(_collected(rows_to_hash(self.rows, placed=False)), plan.secret)
-        batches = [*summarise_events(events, plan), *summarise_rows(rows, plan, planted=True)]
-        return _frame_of(self.events.sparkSession, batches)
+    def summaries(self, plan: ScanPlan, legs: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+        """Summarise both sides here: so few rows would wait for plans and tasks of their own. Shape: SUMMARY."""
+        events = planted_events_to_hash(self.events, topics=plan.topics, legs=legs)
+        yield from summarise_events(hashed_events([events], plan.secret), plan)
+        yield from summarise_rows(hashed_rows([planted_rows_to_hash(self.rows)], plan.secret), plan, planted=True)
 
     def told(self, plan: ScanPlan, kinds: Mapping[BlobKind, Numbers]) -> tuple[list[Row], list[Row]]:
         """Return the planted events and rows that the match reports."""
         offsets = {*kinds[BlobKind.EXCEPTION_EVENTS][:, 2].tolist(), *kinds[BlobKind.INCOMPLETE][:, 1].tolist()}
-        rows = [row.asDict() for row in self.rows.collect()]
         return (
-            [event.asDict() for event in self.events.collect() if event["kafka_offset"] in offsets],
-            _of_keys(rows, kinds[BlobKind.EXCEPTION_ROWS][:, 0], plan.secret),
+            [event for event in self.events if event["kafka_offset"] in offsets],
+            _of_keys(self.rows, kinds[BlobKind.EXCEPTION_ROWS][:, 0], plan.secret),
         )
 
 
@@ -219,14 +226,6 @@ def _rows_in(frame: DataFrame) -> list[Row]:
     """Return all rows of a frame, brought here by Arrow."""
     rows: list[Row] = frame.toArrow().to_pylist()
     return rows
-
-
-def _collected(planted: DataFrame) -> list[pa.RecordBatch]:
-    """Return rows that Spark keeps in its plan, so they need no job."""
-    schema = to_arrow_schema(planted.schema)
-    table = pa.Table.from_pylist([row.asDict() for row in planted.collect()], schema=schema)
-    batches: list[pa.RecordBatch] = table.to_batches()
-    return batches
 
 
 def _frame_of(spark: SparkSession, summaries: Iterable[pa.RecordBatch]) -> DataFrame:
@@ -271,8 +270,7 @@ def scan_by_hash(
         lag_of_one_in=max(1, -(-offsets // LAGS_MEASURED)) if lag_of else None,
     )
     included = frozenset(keys_to_include)
-    tasks = tasks_to_match(offsets, cores=cores(planted.rows.sparkSession))
-    found = _first_look(topic, ledger, planted, plan, legs, included, tasks=tasks)
+    found = _first_look(topic, ledger, planted, plan, included, legs=legs, offsets=offsets)
     walked = tuple(map(walked_in, found.beside[BlobKind.WALKED]))
     heads = heads_of(walked)
     home, canaries = _second_look(topic, ledger, planted, plan, found, heads)
@@ -317,18 +315,19 @@ def _first_look(
     ledger: LedgerSource,
     planted: Canaries,
     plan: ScanPlan,
-    legs: Mapping[str, str],
     keys_to_include: frozenset[str],
     *,
-    tasks: int,
+    legs: Mapping[str, str],
+    offsets: int,
 ) -> _Found:
-    """Run the one job that reads both sides. tasks: number of tasks that match."""
-    spark = planted.rows.sparkSession
+    """Run the one job that reads both sides."""
+    read = topic.summaries(plan)
+    spark = read.sparkSession
     spark.conf.set(*_BYTES_PER_BATCH)
-    sides = [topic.summaries(plan), ledger.summaries(plan), planted.summaries(plan, legs)]
-    if keys_to_include:
-        sides.append(_wanted(spark, keys_to_include, plan.secret))
-    by_bucket = reduce(DataFrame.union, sides).repartition(tasks, "bucket").sortWithinPartitions("bucket")
+    known_here = [*planted.summaries(plan, legs), *_wanted(keys_to_include, plan.secret)]
+    sides = read.union(ledger.summaries(plan)).union(_frame_of(spark, known_here))
+    tasks = tasks_to_match(offsets, cores=partial(cores, spark))
+    by_bucket = sides.repartition(tasks, "bucket").sortWithinPartitions("bucket")
     told = by_bucket.mapInArrow(partial(match, plan=plan), SUMMARY_SHAPE).toArrow()
     kinds, buckets = told["kind"].to_numpy(), told["bucket"].to_numpy()
 
@@ -347,19 +346,24 @@ def _first_look(
     )
 
 
-def tasks_to_match(offsets: int, *, cores: int) -> int:
+def tasks_to_match(offsets: int, *, cores: Callable[[], int]) -> int:
     """A few for each core, so that none waits long for the last one; of a small slice fewer: each has its start.
 
-    As many for one core as for another: with three for two cores one of them waits.
+    As many for one core as for another: with three for two cores one of them waits. cores: asked where it matters,
+    since that is a job of Spark's.
     """
     worth = max(1, offsets // MATCHED_TOGETHER)
-    return worth if worth <= cores else min(worth // cores, TASKS_PER_CORE) * cores
+    if worth == 1:
+        return 1
+    number = cores()
+    return worth if worth <= number else min(worth // number, TASKS_PER_CORE) * number
 
 
-def _wanted(spark: SparkSession, keys: Collection[str], secret: str) -> DataFrame:
-    """Return the keys whose copies are collected in any case. Shape: SUMMARY."""
-    hashes = keyed_hashes(keys, secret)
-    return _frame_of(spark, [by_bucket(BlobKind.WANTED, bucket_of(hashes), hashes[:, np.newaxis])])
+def _wanted(keys: Collection[str], secret: str) -> Iterator[pa.RecordBatch]:
+    """Yield the keys whose copies are collected in any case. Shape: SUMMARY."""
+    if keys:
+        hashes = keyed_hashes(keys, secret)
+        yield by_bucket(BlobKind.WANTED, bucket_of(hashes), hashes[:, np.newaxis])
 
 
 def _second_look(
@@ -375,9 +379,8 @@ def _second_look(
         np.vstack([found.read[BlobKind.EXCEPTION_EVENTS][:, 1:], found.read[BlobKind.INCOMPLETE]]), axis=0
     )
     keys = found.read[BlobKind.EXCEPTION_ROWS]
-    with ThreadPoolExecutor(2) as beside:
+    with ThreadPoolExecutor(1) as beside:
         asked = beside.submit(ledger.rows_of, plan, keys[:, 0], keys[:, 1]) if len(keys) else None
-        canaries = beside.submit(planted.told, plan, found.planted)
         events = topic.events_at(_by_partition(plan, places), heads) if len(places) else []
         rows = asked.result() if asked else []
     if (len(events), len(rows)) != (len(places), len(keys)):
@@ -385,7 +388,7 @@ def _second_look(
             f"expected {len(places)} events and {len(keys)} ledger rows at the second look, got {len(events)} and "
             f"{len(rows)}: log or ledger changed while it was read; the next attempt reads both again"
         )
-    canary_events, canary_rows = canaries.result()
+    canary_events, canary_rows = planted.told(plan, found.planted)
     return (
         _Home(events=events, rows=rows, told=found.read),
         _Home(events=canary_events, rows=canary_rows, told=found.planted),
@@ -568,19 +571,14 @@ def _topic_totals(plan: ScanPlan, totals: Iterable[GroupTotal]) -> tuple[list[To
         topic, partition = _partition(plan, total.part)
         figures = {name: value for name, value in asdict(total).items() if name != "part"}
         named.append({"topic": topic, "partition": partition, **figures})
-    named.sort(key=lambda one: (one["topic"], one["partition"], one["readable"], *_nulls_first(one["currency"])))
-    read = [total for total in named if total["partition"] != CANARY_PARTITION]
-    return read, [total for total in named if total["partition"] == CANARY_PARTITION]
+    ordered = topic_totals_in_order(named)
+    read = [total for total in ordered if total["partition"] != CANARY_PARTITION]
+    return read, [total for total in ordered if total["partition"] == CANARY_PARTITION]
 
 
 def _ledger_totals(totals: Iterable[GroupTotal]) -> list[Total]:
     wanted = ("currency", "rows", "amount", "xor", "sum")
-    named = [{name: getattr(total, name) for name in wanted} for total in totals]
-    return sorted(named, key=lambda total: _nulls_first(total["currency"]))
-
-
-def _nulls_first(text: str | None) -> tuple[bool, str]:
-    return text is not None, text or ""
+    return ledger_totals_in_order({name: getattr(total, name) for name in wanted} for total in totals)
 
 
 def _lags(plan: ScanPlan, measured: Numbers, direction: Direction) -> tuple[TopicLag, ...]:

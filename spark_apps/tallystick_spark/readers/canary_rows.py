@@ -1,6 +1,5 @@
-"""Planted events and rows as DataFrames of the same shape as what is read, to be scanned with it.
+"""Planted events and rows in the shape of what is read, to be scanned with it.
 
-They are made of Arrow tables, which Spark keeps in its plan: rows of Python would be a job of their own to be read.
 Events are read here as they are in the tasks, and are JSON whatever the topic's format is: they try the rule, and what
 comes behind it.
 """
@@ -12,7 +11,6 @@ from math import floor
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
 
 from tallystick.contract.event import EventFields
 from tallystick.judging.canaries import CanaryEvent, CanaryRow
@@ -24,13 +22,8 @@ from tallystick_spark.readers.topic_frame import with_events
 
 
 def canary_events_read(
-    spark: SparkSession,
-    planted: Sequence[CanaryEvent],
-    fields: EventFields,
-    *,
-    several_legs: bool,
-    written_at: datetime,
-) -> DataFrame:
+    planted: Sequence[CanaryEvent], fields: EventFields, *, several_legs: bool, written_at: datetime
+) -> pa.RecordBatch:
     """Return planted events. Shape: `topic_frame`'s."""
     values = [event.value for event in planted]
     hashes = hash_pairs([None] * len(values), values).view(np.int64)
@@ -45,12 +38,11 @@ def canary_events_read(
         }
     )
     decoder = EventDecoder(fields.model_copy(update={"format": "json"}), several_legs=several_legs)
-    read = with_events(records, decoder, fields)
-    return spark.createDataFrame(pa.Table.from_batches([read]))
+    return with_events(records, decoder, fields)
 
 
-def canary_ledger_rows(spark: SparkSession, planted: Sequence[CanaryRow]) -> DataFrame:
+def canary_ledger_rows(planted: Sequence[CanaryRow]) -> pa.RecordBatch:
     """Return planted rows. Shape: as the ledger's."""
     rows = [asdict(row) | {"written_ms": None} for row in planted]
     schema = LEDGER_ROWS.append(pa.field("compared_text", pa.string())) if planted[0].compared_text else LEDGER_ROWS
-    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=schema))
+    return pa.RecordBatch.from_pylist(rows, schema=schema)

@@ -25,7 +25,7 @@ from tallystick_spark.matching.frame_match import fingerprint
 from tallystick_spark.readers.log_reader import seen_by_us
 from tallystick_spark.readers.reader_messages import NOTHING_SEEN, RecordDigest
 from tallystick_spark.readers.topic_frame import read_topics
-from tallystick_spark.session import cores
+from tallystick_spark.session import tasks_for
 
 SAMPLE_OFFSETS = 10_000
 """A cut of no more offsets is read twice as a whole; of a larger one so many, at one place."""
@@ -166,7 +166,7 @@ def read_by_client(
     if not ranges:
         return {}
     content = F.xxhash64("topic", "partition", "offset", F.xxhash64("key", "value"))
-    tasks = min(len(ranges), cores(spark))
+    tasks = tasks_for(spark, len(ranges))
     seen = (
         read_topics(spark, kafka, ranges, consumer=consumer)
         .coalesce(tasks)

@@ -56,7 +56,7 @@ from tallystick_spark.readers.event_columns import WholeEvents, read_columns, re
 from tallystick_spark.readers.key_index_files import IndexPlan, IndexWriter
 from tallystick_spark.readers.reader_messages import NOTHING_SEEN, PartitionScan, RecordDigest, seen_blob, walked_blob
 from tallystick_spark.readers.topic_frame import events_shape, with_events
-from tallystick_spark.session import cores
+from tallystick_spark.session import tasks_for
 
 CHUNK_RECORDS = 2_000
 CHUNK_BYTES = 16 << 20
@@ -224,7 +224,7 @@ def _in_tasks(
 ) -> DataFrame:
     """Run `read` over the shares of each task. A task has one large share, or several small ones."""
     worth = 1 + sum(map(weight, shares)) // TASK_OFFSETS_MIN
-    tasks = max(1, min(len(shares), worth, TASKS_PER_CORE * cores(spark)))
+    tasks = max(1, tasks_for(spark, min(len(shares), worth), per_core=TASKS_PER_CORE))
     loads: list[list[Any]] = [[] for _ in range(tasks)]
     weights = [0] * tasks
     for share in sorted(shares, key=weight, reverse=True):

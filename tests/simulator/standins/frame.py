@@ -14,6 +14,10 @@ class Frame:
     def __init__(self, batches: Callable[[], Iterable[pa.RecordBatch]]) -> None:
         self._batches = batches
 
+    @property
+    def sparkSession(self) -> "Session":
+        return SESSION
+
     def union(self, other: "Frame") -> "Frame":
         return Frame(lambda: [*self._batches(), *other._batches()])
 
@@ -50,10 +54,6 @@ class Session:
 
 
 SESSION = Session()
-
-
-def one_core(session: Session) -> int:
-    return 1
 
 
 class Inline:

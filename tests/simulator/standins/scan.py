@@ -6,38 +6,34 @@ It stands for `tallystick_spark.scan.scan_cut` in its quickest way. Kafka's clie
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import lru_cache, partial
 from itertools import chain
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from tallystick.contract.contract import Contract
 from tallystick.judging.canaries import canary_events, canary_rows
 from tallystick.kafka_log.event_decoder import EventDecoder
 from tallystick.kafka_log.fetch import Fetch
 from tallystick.kafka_log.header_cache import BatchHeads
-from tallystick.matching.scan_result import CANARY, CANARY_PARTITION, REPEATED_IDS_MAX, CanaryScan, SliceScan
+from tallystick.matching.scan_result import CANARY, REPEATED_IDS_MAX, CanaryScan, SliceScan
 from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import LedgerSlice, TopicSlice
 from tallystick.model.offsets import TopicPartition
 from tallystick_spark import scan as real
 from tallystick_spark.matching.bucket_blobs import (
-    PARTITIONS,
-    BlobKind,
     Numbers,
     ScanPlan,
-    summarise_events,
     summarise_rows,
 )
-from tallystick_spark.matching.hash_scan import Places, Row, _of_keys, scan_by_hash
-from tallystick_spark.matching.row_hashes import hashed_events, hashed_rows
-from tallystick_spark.readers.event_columns import read_events
+from tallystick_spark.matching.hash_scan import Canaries, Places, Row, _of_keys, scan_by_hash
+from tallystick_spark.readers.canary_rows import canary_events_read, canary_ledger_rows
 from tallystick_spark.readers.log_reader import WantedOffsets, event_rows, records_at, summaries_of
 from tallystick_spark.readers.postgres_rows import hashed_row_batch
 from tests.simulator.standins import lean_scan
-from tests.simulator.standins.frame import SESSION, Frame, Session
+from tests.simulator.standins.frame import Frame
 from tests.simulator.standins.key_index import IndexWriter, read_before
 from tests.simulator.standins.ledger import WorldLedger, row_as_read, rows_as_arrow
 from tests.simulator.standins.pair_scan import scan_inputs
@@ -45,6 +41,8 @@ from tests.simulator.standins.parquet_ledger import WorldParquetLedger
 from tests.simulator.standins.same import Same
 
 SECRET = "known in no world"[:16]
+CANARIES_WRITTEN_AT = datetime.fromtimestamp(0, UTC)
+"""They are compared with each other, whatever the window can hold: no rule asks when."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,79 +96,6 @@ class WorldRows:
         return _of_keys([row_as_read(row, with_time=self.with_time) for row in rows], key_hashes, plan.secret)
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Planted rows, as a frame is asked for them."""
-
-    sparkSession: Session = SESSION
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlantedCanaries:
-    """What `hash_scan.Canaries` is, of rows that were read once and for all."""
-
-    planted_events: tuple[Mapping[str, Any], ...]
-    planted_rows: tuple[Mapping[str, Any], ...]
-    rows: _Rows = _Rows()
-
-    def summaries(self, plan: ScanPlan, legs: Mapping[str, str]) -> Frame:
-        timeless = replace(plan, possible_ms=None)  # they are compared with each other, whatever the window can hold
-        batches = _planted_batches(self, timeless, tuple(sorted(legs.items())))
-        return Frame(lambda: batches)
-
-    def told(self, plan: ScanPlan, kinds: Mapping[BlobKind, Numbers]) -> tuple[list[Row], list[Row]]:
-        offsets = {*kinds[BlobKind.EXCEPTION_EVENTS][:, 2].tolist(), *kinds[BlobKind.INCOMPLETE][:, 1].tolist()}
-        return (
-            [dict(event) for event in self.planted_events if event["kafka_offset"] in offsets],
-            _of_keys([dict(row) for row in self.planted_rows], kinds[BlobKind.EXCEPTION_ROWS][:, 0], plan.secret),
-        )
-
-    def __hash__(self) -> int:
-        return id(self)
-
-
-@lru_cache(maxsize=64)
-def _planted_batches(
-    planted: PlantedCanaries, plan: ScanPlan, legs: tuple[tuple[str, str], ...]
-) -> tuple[pa.RecordBatch, ...]:
-    topics = dict(legs)
-    elsewhere = topics if len(legs) > 1 else {}
-    events = planted.planted_events
-    batch = pa.record_batch(
-        {
-            "part": pa.array([plan.topics.index(one["topic"]) * PARTITIONS for one in events], pa.int64()),
-            "place": pa.array([one["kafka_offset"] for one in events], pa.int64()),
-            "readable": pa.array([one["readable"] for one in events], pa.bool_()),
-            "match_key": pa.array([one["match_key"] for one in events], pa.string()),
-            "content": pa.array([0] * len(events), pa.int64()),
-            "amount_minor": pa.array([one["amount_minor"] for one in events], pa.int64()),
-            "currency": pa.array([one["currency"] for one in events], pa.string()),
-            "written_ms": pa.array([one["written_ms"] for one in events], pa.int64()),
-            "transaction_key": pa.array(
-                [one["transaction_key"] if len(topics) > 1 else None for one in events], pa.string()
-            ),
-            "misrouted": pa.array(
-                [elsewhere.get(one["leg"], one["topic"]) != one["topic"] for one in events], pa.bool_()
-            ),
-        }
-    )
-    rows = planted.planted_rows
-    row_batch = pa.record_batch(
-        {
-            "place": pa.array([0] * len(rows), pa.int64()),
-            "match_key": pa.array([one["match_key"] for one in rows], pa.string()),
-            "content": pa.array([0] * len(rows), pa.int64()),
-            "amount_minor": pa.array([one["amount_minor"] for one in rows], pa.int64()),
-            "currency": pa.array([one["currency"] for one in rows], pa.string()),
-            "written_ms": pa.array([None] * len(rows), pa.int64()),
-        }
-    )
-    return (
-        *summarise_events(hashed_events([batch], plan.secret), plan),
-        *summarise_rows(hashed_rows([row_batch], plan.secret), plan, planted=True),
-    )
-
-
 def _decoder(contract: Contract) -> EventDecoder:
     return _decoder_of(Same(contract))
 
@@ -181,15 +106,13 @@ def _decoder_of(contract: Same[Contract]) -> EventDecoder:
 
 
 @lru_cache(maxsize=64)
-def _canaries_of(contract: Same[Contract]) -> PlantedCanaries:
-    planted = canary_events(contract.it)
-    read = read_events(_decoder(contract.it), [one.value for one in planted]).to_pylist()
-    events = tuple(
-        {**fields, "topic": one.topic, "partition": CANARY_PARTITION, "kafka_offset": one.kafka_offset, "written_ms": 0}
-        for one, fields in zip(planted, read, strict=True)
+def _canaries_of(contract: Same[Contract]) -> Canaries:
+    several_legs = len(contract.it.legs) > 1
+    events = canary_events_read(
+        canary_events(contract.it), contract.it.event, several_legs=several_legs, written_at=CANARIES_WRITTEN_AT
     )
-    rows = tuple({**vars(row), "written_ms": None} for row in canary_rows(contract.it))
-    return PlantedCanaries(planted_events=events, planted_rows=rows)
+    rows = canary_ledger_rows(canary_rows(contract.it))
+    return Canaries(events=events.to_pylist(), rows=rows.to_pylist())
 
 
 def scan_cut(

@@ -32,7 +32,7 @@ from tests.simulator.standins import (
     run_functions,
     scan,
 )
-from tests.simulator.standins.frame import Frame, Inline, one_core
+from tests.simulator.standins.frame import Inline
 from tests.simulator.standins.kept_state import KeptClusterState
 from tests.simulator.standins.quick_values import quick_values
 from tests.simulator.standins.same import Same
@@ -217,9 +217,7 @@ OUTSIDE: dict[str, dict[str, Any]] = {
     },
     "tallystick.store.clock": {"store_now": lambda _: CurrentWorld.it.clock.now},
     "tallystick_spark.matching.hash_scan": {
-        "DataFrame": Frame,
         "ThreadPoolExecutor": Inline,
-        "cores": one_core,
         "new_secret": lambda: scan.SECRET,
     },
     "tallystick_spark.readers.log_reader": {"IndexWriter": key_index.IndexWriter},
