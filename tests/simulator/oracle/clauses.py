@@ -120,11 +120,11 @@ class Oracle:
             return its_leg_came_late_and_unseen(self.world, contract, found)
         if not found.break_class.startswith("missing"):
             return False
-        unseen = came_late_and_unseen(self.world, contract, found)
-        of_topic = found.break_class.startswith("missing_in_topic")
-        gone = came_once_its_events_were_gone(self.world, found)
-        return unseen or (
-            of_topic and (gone or came_once_its_events_were_closed_away(self.world, contract.name, found))
+        if came_late_and_unseen(self.world, contract, found):
+            return True
+        return found.break_class.startswith("missing_in_topic") and (
+            came_once_its_events_were_gone(self.world, found)
+            or came_once_its_events_were_closed_away(self.world, contract.name, found)
         )
 
     def over(self, product: Product) -> None:
