@@ -85,7 +85,7 @@ class Side:
     def read(self) -> DataFrame:
         return self.reading()
 
-    @property
+    @cached_property
     def all(self) -> DataFrame:
         planted = self.read.sparkSession.createDataFrame(pa.Table.from_batches([self.planted]))
         return beside_planted(self.read, planted)
@@ -355,7 +355,7 @@ def _by_hash(
     return scan_by_hash(
         topic,
         rows,
-        Canaries(events=sides.topic.planted.to_pylist(), rows=sides.ledger.planted.to_pylist()),
+        Canaries(events=sides.topic.planted, rows=sides.ledger.planted),
         legs=asked.contract.legs,
         keys_to_include=keys_to_include,
         offsets=sum(len(part.readable) for part in asked.topic_slices),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -107,3 +108,9 @@ def frames(spark: SparkSession, events: Iterable[Event], rows: Iterable[LedgerRo
     """Both sides, with nothing planted."""
     topic, ledger = spark.createDataFrame(list(events), _TOPIC), spark.createDataFrame(list(rows), _LEDGER)
     return topic.withColumn("planted", F.lit(False)), ledger.withColumn("planted", F.lit(False))
+
+
+def in_arrow(frame: DataFrame) -> pa.RecordBatch:
+    """What a small frame holds, here: one batch, whatever its parts."""
+    table = frame.toArrow()
+    return pa.RecordBatch.from_pylist(table.to_pylist(), schema=table.schema)

@@ -26,7 +26,7 @@ from tallystick_spark.matching.hash_scan import (
     tasks_to_match,
 )
 from tallystick_spark.readers.ledger_frame import LEDGER_ROWS, RowsById
-from tests.spark.match_frames import EVENTS, LEGS, PAYMENTS, ROWS, Event, LedgerRow, event, frames, row
+from tests.spark.match_frames import EVENTS, LEGS, PAYMENTS, ROWS, Event, LedgerRow, event, frames, in_arrow, row
 from tests.unit.builders import event as copy_of_event
 from tests.unit.builders import row as copy_of_row
 
@@ -59,10 +59,7 @@ def both(
     quick = scan_by_hash(
         ParsedEvents(events=topic, legs=legs),
         ParsedRows(rows=ledger, by_id=by_id),
-        Canaries(
-            events=[one.asDict() for one in canary_events.collect()],
-            rows=[one.asDict() for one in canary_rows.collect()],
-        ),
+        Canaries(events=in_arrow(canary_events), rows=in_arrow(canary_rows)),
         legs=legs,
         keys_to_include=set(keys_to_include),
         offsets=len(events),

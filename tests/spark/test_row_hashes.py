@@ -13,7 +13,7 @@ from tallystick_spark.matching.row_hashes import (
     planted_rows_to_hash,
     rows_to_hash,
 )
-from tests.spark.match_frames import INVOICES, LEGS, PAYMENTS, event, frames, row
+from tests.spark.match_frames import INVOICES, LEGS, PAYMENTS, event, frames, in_arrow, row
 
 EVENTS = (
     event(0, "pair", -5, partition=CANARY_PARTITION, payment="pay-1"),
@@ -32,9 +32,9 @@ def test_planted_events_and_rows(spark: SparkSession, legs: Mapping[str, str], t
         side if text is None else side.withColumn("compared_text", F.lit(text)) for side in frames(spark, EVENTS, ROWS)
     )
     topics = sorted({PAYMENTS, INVOICES})
-    here = planted_events_to_hash([one.asDict() for one in events.collect()], topics=topics, legs=legs)
+    here = planted_events_to_hash(in_arrow(events), topics=topics, legs=legs)
     assert here.to_pylist() == without_content(events_to_hash(events, topics=topics, legs=legs))
-    here = planted_rows_to_hash([one.asDict() for one in rows.collect()])
+    here = planted_rows_to_hash(in_arrow(rows))
     assert here.to_pylist() == without_content(rows_to_hash(rows, placed=False))
 
 

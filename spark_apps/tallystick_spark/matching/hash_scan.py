@@ -204,8 +204,8 @@ class ParsedRows:
 class Canaries:
     """Canaries, read already: parsed events on their own partition, each at another offset, and ledger rows."""
 
-    events: Sequence[Row]
-    rows: Sequence[Row]
+    events: pa.RecordBatch
+    rows: pa.RecordBatch
 
     def summaries(self, plan: ScanPlan, legs: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
         """Summarise both sides here: so few rows would wait for plans and tasks of their own. Shape: SUMMARY."""
@@ -217,8 +217,8 @@ class Canaries:
         """Return the planted events and rows that the match reports."""
         offsets = {*kinds[BlobKind.EXCEPTION_EVENTS][:, 2].tolist(), *kinds[BlobKind.INCOMPLETE][:, 1].tolist()}
         return (
-            [event for event in self.events if event["kafka_offset"] in offsets],
-            _of_keys(self.rows, kinds[BlobKind.EXCEPTION_ROWS][:, 0], plan.secret),
+            [event for event in self.events.to_pylist() if event["kafka_offset"] in offsets],
+            _of_keys(self.rows.to_pylist(), kinds[BlobKind.EXCEPTION_ROWS][:, 0], plan.secret),
         )
 
 

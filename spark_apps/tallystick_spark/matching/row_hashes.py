@@ -1,7 +1,6 @@
 """Parsed events and ledger rows as numbers: what `bucket_blobs` takes. Keys are hashed in Python, under a secret."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -54,46 +53,36 @@ def rows_to_hash(rows: DataFrame, *, placed: bool) -> DataFrame:
     )
 
 
-def planted_events_to_hash(
-    events: Sequence[Mapping[str, Any]], *, topics: Sequence[str], legs: Mapping[str, str]
-) -> pa.RecordBatch:
+def planted_events_to_hash(events: pa.RecordBatch, *, topics: Sequence[str], legs: Mapping[str, str]) -> pa.RecordBatch:
     """Return planted events as `events_to_hash` does, without Spark. Nothing is told of their content: it is 0."""
     own_topic = legs if len(legs) > 1 else {}
-    parts = [topics.index(one["topic"]) * PARTITIONS + one["partition"] + 1 for one in events]
+    readable, of_topics = events["readable"], events["topic"].to_pylist()
+    parts = zip(of_topics, events["partition"].to_pylist(), strict=True)
+    legs_of_topics = zip(events["leg"].to_pylist(), of_topics, strict=True)
     columns = {
-        "part": pa.array(parts, pa.int64()),
-        "place": pa.array([one["kafka_offset"] for one in events], pa.int64()),
-        "readable": pa.array([one["readable"] for one in events], pa.bool_()),
-        "match_key": _texts(events, "match_key"),
-        "content": pa.array([0] * len(events), pa.int64()),
-        "amount_minor": pa.array([one["amount_minor"] if one["readable"] else None for one in events], pa.int64()),
-        "currency": pa.array([one["currency"] if one["readable"] else None for one in events], pa.string()),
-        "written_ms": pa.array([one["written_ms"] for one in events], pa.int64()),
-        "transaction_key": _texts(events, "transaction_key") if own_topic else pa.nulls(len(events), pa.string()),
-        "misrouted": pa.array([own_topic.get(one["leg"], one["topic"]) != one["topic"] for one in events], pa.bool_()),
+        "part": pa.array([topics.index(topic) * PARTITIONS + partition + 1 for topic, partition in parts], pa.int64()),
+        "place": events["kafka_offset"],
+        "content": _zeros(events),
+        "amount_minor": pc.if_else(readable, events["amount_minor"], None),
+        "currency": pc.if_else(readable, events["currency"], None),
+        "transaction_key": events["transaction_key"] if own_topic else pa.nulls(len(events), pa.string()),
+        "misrouted": pa.array([own_topic.get(leg, topic) != topic for leg, topic in legs_of_topics], pa.bool_()),
     }
-    return pa.record_batch(columns | _more_texts(events))
+    return pa.record_batch(_kept(events, "readable", "match_key", "written_ms") | columns)
 
 
-def planted_rows_to_hash(rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
+def planted_rows_to_hash(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return planted rows as `rows_to_hash` does, without Spark. Nothing is told of place and content: they are 0."""
-    columns = {
-        "place": pa.array([0] * len(rows), pa.int64()),
-        "match_key": _texts(rows, "match_key"),
-        "content": pa.array([0] * len(rows), pa.int64()),
-        "amount_minor": pa.array([one["amount_minor"] for one in rows], pa.int64()),
-        "currency": _texts(rows, "currency"),
-        "written_ms": pa.array([one["written_ms"] for one in rows], pa.int64()),
-    }
-    return pa.record_batch(columns | _more_texts(rows))
+    columns = {"place": _zeros(rows), "content": _zeros(rows)}
+    return pa.record_batch(_kept(rows, "match_key", "amount_minor", "currency", "written_ms") | columns)
 
 
-def _more_texts(side: Sequence[Mapping[str, Any]]) -> dict[str, pa.Array]:
-    return {name: _texts(side, name) for name in _TEXT if any(name in one for one in side)}
+def _kept(side: pa.RecordBatch, *names: str) -> dict[str, pa.Array]:
+    return {name: side[name] for name in (*names, *_TEXT) if name in side.schema.names}
 
 
-def _texts(side: Sequence[Mapping[str, Any]], name: str) -> pa.Array:
-    return pa.array([one[name] for one in side], pa.string())
+def _zeros(side: pa.RecordBatch) -> pa.Array:
+    return pa.array(np.zeros(len(side), dtype=np.int64))
 
 
 def hashed_events(batches: Iterable[pa.RecordBatch], secret: str) -> Iterator[pa.RecordBatch]:

@@ -23,11 +23,7 @@ from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import LedgerSlice, TopicSlice
 from tallystick.model.offsets import TopicPartition
 from tallystick_spark import scan as real
-from tallystick_spark.matching.bucket_blobs import (
-    Numbers,
-    ScanPlan,
-    summarise_rows,
-)
+from tallystick_spark.matching.bucket_blobs import Numbers, ScanPlan, summarise_rows
 from tallystick_spark.matching.hash_scan import Canaries, Places, Row, _of_keys, scan_by_hash
 from tallystick_spark.readers.canary_rows import canary_events_read, canary_ledger_rows
 from tallystick_spark.readers.log_reader import WantedOffsets, event_rows, records_at, summaries_of
@@ -111,8 +107,7 @@ def _canaries_of(contract: Same[Contract]) -> Canaries:
     events = canary_events_read(
         canary_events(contract.it), contract.it.event, several_legs=several_legs, written_at=CANARIES_WRITTEN_AT
     )
-    rows = canary_ledger_rows(canary_rows(contract.it))
-    return Canaries(events=events.to_pylist(), rows=rows.to_pylist())
+    return Canaries(events=events, rows=canary_ledger_rows(canary_rows(contract.it)))
 
 
 def scan_cut(
