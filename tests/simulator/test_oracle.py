@@ -177,3 +177,35 @@ def test_an_oracle_lets_a_row_be_missing_for_an_event_that_was_closed_away_where
     run = other.world.store.of("books").verdicts[4].result
     other.oracle.judged(other.world.contract, replace(run, breaks=(replace(found, match_key=key),)))
     assert {one.clause for one in other.oracle.violations} == {"nothing is reported that is not so"}
+
+
+WRONG_MONEY_OF_WHAT_STANDS_WHERE_OTHERS_STOOD = {
+    Doubt.LOG_REWRITTEN: (
+        Config(producer_mode="transactional", carrier_mode="at_most", slice_by="xmin", partitions=2, posts="column"),
+        (
+            *(("half_trade", 0, 11), "window", ("truncate", 1, 0, 8), "window", ("pay", 2, 7), "window"),
+            *(("commit_first", 5, 3), ("carry_wrong", 1, 1)),
+        ),
+    ),
+    Doubt.PARTNER_NOT_SETTLED: (
+        Config(producer_mode="transactional", carrier_mode="exactly", slice_by="jdbc", partitions=2, legs=2),
+        (
+            *(("trade", 0, 4), ("cluster_down", 0, 0, 16), "cluster_down", "window", ("rewrite_tail", 4, 5), "window"),
+            *(("half_trade", 1, 1), ("trade", 1, 6), ("cluster_down", 0, 0, 36), "window", ("close_cut", 2, 6)),
+            *(("rewrite_tail", 4, 2), ("carry_wrong", 1, 3), ("trade", 5, 2), ("carry_wrong", 0, 11)),
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("said", WRONG_MONEY_OF_WHAT_STANDS_WHERE_OTHERS_STOOD, ids=["cut back", "closed unread"])
+def test_wrong_money_of_an_event_that_stands_where_others_had_stood_may_be_left_untold_where_a_run_says_why(
+    said: Doubt,
+) -> None:
+    """The event became visible, or was written, below all that a later run reads. Without those words it is a loss."""
+    config, steps = WRONG_MONEY_OF_WHAT_STANDS_WHERE_OTHERS_STOOD[said]
+    play = Play(Schedule(config._replace(direction="topic_to_ledger", key_is_unique=False), tuple(steps_of(*steps))))
+    assert play.all() == []
+    play.oracle.doubted["books"] = [(at, one) for at, one in play.oracle.doubted["books"] if one is not said]
+    (untold,) = play.oracle._wrong_and_not_told(play.world.contract)
+    assert "amount, and nobody said so" in untold

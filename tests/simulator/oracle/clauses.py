@@ -18,7 +18,7 @@ from tests.simulator.oracle.effects_in_ledger import effects_in_ledger
 from tests.simulator.oracle.facts import KeyFacts, Wrong, came, facts_of, wrongs_of
 from tests.simulator.oracle.given_up import effects_given_up
 from tests.simulator.oracle.reports import told, why_not_so
-from tests.simulator.oracle.unread import TAKEN, rows_in_closed_cuts, rows_in_no_cut, unread_events
+from tests.simulator.oracle.unread import TAKEN, closed_over, rows_in_closed_cuts, rows_in_no_cut, unread_events
 from tests.simulator.oracle.what_else import (
     about_taken_back,
     came_late_and_unseen,
@@ -355,6 +355,10 @@ class Oracle:
         late = wrong.kind.endswith("twice") and self.world.config.slice_by in _NOT_ALL_ROWS
         if (wrong.kind in ("amount", "currency") or late) and self._one_unread(facts, doubts):
             return True
+        if wrong.kind in ("amount", "currency") and self._read_in_part(name, facts):
+            return True
+        if wrong.kind in ("amount", "currency") and self._stands_in_a_closed_cut(name, facts, doubts):
+            return True
         if wrong.kind.endswith("twice") and self._inputs_cut_back_and_told(doubts):
             return True
         if self._got_an_id_of_before(name, facts.rows):
@@ -422,6 +426,15 @@ class Oracle:
             for event in unread
             for when, one in doubts
         )
+
+    def _stands_in_a_closed_cut(self, name: str, facts: KeyFacts, doubts: Iterable[tuple[datetime, Doubt]]) -> bool:
+        """Did a run say of some copies, once all of the key had come, that their partners could not be read, where an
+        event came to stand where others had stood in a cut that a person had closed? No run looks there.
+        """
+        unread = unread_events(self.world, name, facts.events)
+        below = [one for one in unread if came_where_others_stood(self.world.truth, [one])]
+        said = any(one is Doubt.PARTNER_NOT_SETTLED and when >= facts.last_came for when, one in doubts)
+        return said and any(closed_over(self.world, name, one) for one in below)
 
     def _closed_unread(self, name: str, facts: KeyFacts) -> bool:
         """Did a run say, after the key's last copy, that its cut was closed or that some have no partner, where a cut

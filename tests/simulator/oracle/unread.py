@@ -87,16 +87,21 @@ def _has_read(world: World, cut: Cut, row: VerdictRow, event: EventFact) -> bool
 
 def was_closed_away(world: World, name: str, event: EventFact, *, before: datetime) -> bool:
     """Had a person closed a cut by then that it lies in, so that nobody has read it there?"""
+    closed = closed_over(world, name, event)
+    return any(event.written_at <= row.recorded_at < before for row in closed)
+
+
+def closed_over(world: World, name: str, event: EventFact) -> list[VerdictRow]:
+    """What is stored of the cuts that a person has closed unread and that have its offset, whenever it came there."""
     books = world.store.of(name)
-    return any(
-        Doubt.CUT_CLOSED in row.doubts
-        and row.recorded_at < before
+    return [
+        row
+        for n, row in books.verdicts.items()
+        if Doubt.CUT_CLOSED in row.doubts
         and (part := books.cuts[n].cut.slice_of(event.place)) is not None
         and part.snapshot.topic_id == event.topic_id
-        and event.written_at <= row.recorded_at
         and part.offsets.kafka_offset_start <= event.offset < part.offsets.kafka_offset_end
-        for n, row in books.verdicts.items()
-    )
+    ]
 
 
 def was_taken(world: World, event: EventFact, *, before: datetime) -> bool:
