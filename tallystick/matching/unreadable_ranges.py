@@ -70,10 +70,10 @@ class LedgerStarts:
     seen_first: Mapping[int, int] = field(default_factory=dict)
 
     def holds_older(self, n: int) -> bool:
-        """Return whether the cut's slice has rows that were written before the books began: the baseline's horizon
-        was held below them.
+        """Return whether the cut's slice may have rows that were written before the books began: the baseline's horizon
+        was held below them, or below the slice that they have moved out of.
         """
-        return n in self.position_start and self.position_start[n] < self.older_below
+        return n in self.position_start and self.first_write_of(n) < self.older_below
 
     def first_write_of(self, n: int) -> int:
         """Return a position that no row of the cut's slice was first written below, unless it is an older one."""

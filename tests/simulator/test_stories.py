@@ -1770,6 +1770,25 @@ def test_nothing_is_paid_again_whose_row_a_held_horizon_left_behind_the_baseline
     assert any("a plan is drawn" in said for said in played.world.told) is bool(told)
 
 
+@pytest.mark.parametrize(
+    ("written_since", "told"), [((), []), ((("half_trade", 2, 4),), ["missing_in_topic_never_produced"])]
+)
+def test_by_xmin_nothing_is_paid_again_whose_row_moved_on_from_where_a_held_horizon_had_left_it(
+    written_since: tuple[object, ...], told: list[str]
+) -> None:
+    """It is updated between the first cut and its scan: the next one reads it, all of whose other rows are younger."""
+    before = (("pay_one_leg", 5, 1), ("trade", 4, 1), ("trade", 4, 9), ("retain_all", 5, 10))
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="xmin", legs=2, key_is_unique=False, carrier_mode="exactly"),
+        *(*before, "window", ("touch", 4, 3, 9), ("commit_first", 0, 6), "window", "window", *written_since),
+        *("window", "window", ("plan_and_act", 0, 4)),
+    )
+    runs = list(played.world.store.of("books").verdicts.values())[:6]
+    assert sorted({str(one.break_class) for row in runs for one in row.result.breaks}) == told
+    assert any("is touched" in said for said in played.world.told)
+    assert any("a plan is drawn" in said for said in played.world.told) is bool(told)
+
+
 def test_a_row_that_corrects_an_event_of_before_the_books_has_none_of_its_own() -> None:
     played = play(
         Config(direction="ledger_to_topic", slice_by="xmin", carrier_mode="at_least", contracts=2),

@@ -154,6 +154,24 @@ def test_a_row_that_the_baseline_left_to_the_next_cut_may_have_had_its_event(
     assert out_of_sight(L2T, {3}, (), replace(starts, rows_stay=True), **plain).older_below == older_below
 
 
+@pytest.mark.parametrize(
+    ("stated", "older"),
+    [
+        pytest.param({}, {3}, id="a row stays in its slice"),
+        pytest.param({"rows_move": True}, {3, 4}, id="an UPDATE takes it to the next one"),
+        pytest.param({"left_from": {3: 100}}, {3, 4}, id="a file was left to the next cut"),
+        pytest.param({"rows_move": True, "older_below": 100}, set(), id="every row of the slices is younger"),
+    ],
+)
+def test_a_row_that_the_baseline_left_behind_may_have_moved_on_by_one_more_cut(
+    stated: dict[str, Any], older: set[int]
+) -> None:
+    """Found by the simulated world: it was updated between the first cut and its scan, and was paid again."""
+    starts = LedgerStarts(**{"position_start": {3: 100, 4: 200, 5: 300}, "older_below": 101, **stated})
+    found = out_of_sight(L2T, {3, 4, 5}, (), starts, log_is_whole=False, legs_lost_within=1)
+    assert found.have_older_rows == older
+
+
 @pytest.mark.parametrize(("log_start", "below"), [(0, 0), (1, ledger_at(100).high_mark)])
 def test_what_the_books_do_not_know_of_ends_where_the_baselines_ledger_had_come_to(log_start: int, below: int) -> None:
     part = slice_of(10, 10)
