@@ -26,7 +26,8 @@ _UNDECIDABLE = "a row of it is undecidable"
 
 KNOWN: tuple[Known, ...] = (
     Known(
-        "by xmin missing, where its event expired unread and its row was updated while two runs read the ledger",
+        "by xmin missing, or published again, where its event expired unread and its row was updated while two runs "
+        "read the ledger",
         "An UPDATE between a cut and its scan leaves a row to the next cut, as often as it happens, and no run can "
         "tell it from a new one. That it may have happened once counts (LedgerStarts.first_write_of): to let it have "
         "happened always would let no row be missing once a log has ever lost anything.",
@@ -77,7 +78,8 @@ KNOWN: tuple[Known, ...] = (
         ),
     ),
     Known(
-        "missing, torn or a phantom, where a log was cut back and grew again, and that expired before the next run",
+        "missing, torn, a phantom or published again, where a log was cut back and grew again, and that expired before "
+        "the next run",
         "Of a log that ends below what was read, and of one whose batches differ, a run tells; where retention has "
         "taken all that was read and all that came in its place, nothing is left to compare, and a broker keeps no "
         "leader epochs of what has expired. A later leader alone says nothing: each restart of a broker brings one, so "

@@ -9,7 +9,9 @@ from tallystick.matching.scan_result import topic_item_id
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import Break, DoubtFound
 from tallystick.model.open_item import ItemSide
+from tests.simulator.known import known_as
 from tests.simulator.oracle.causes import WITH_A_CAUSE, has_its_cause
+from tests.simulator.oracle.money_of_keys import MadeWorse
 from tests.simulator.oracle.reports import why_not_so
 from tests.simulator.schedule.play import Play, Schedule, steps_of
 from tests.simulator.world.config import Config
@@ -209,3 +211,37 @@ def test_wrong_money_of_an_event_that_stands_where_others_had_stood_may_be_left_
     play.oracle.doubted["books"] = [(at, one) for at, one in play.oracle.doubted["books"] if one is not said]
     (untold,) = play.oracle._wrong_and_not_told(play.world.contract)
     assert "amount, and nobody said so" in untold
+
+
+@pytest.mark.parametrize("without", [None, "truncated", "retained"])
+def test_what_was_published_again_is_known_only_where_its_first_event_had_gone_unseen(without: str | None) -> None:
+    play = played(
+        Config(direction="ledger_to_topic", slice_by="written_xid", carrier_mode="at_least"),
+        *(("trade", 0, 4), ("truncate", 0, 5, 27), "window", ("trade", 2, 4), ("retain_all", 0, 3)),
+        *("window", "window", ("plan_and_act", 0, 5)),
+    )
+    truth = play.world.truth
+    truth.losses = [one for one in truth.losses if one[1] != without]
+    play.oracle.violations.clear()
+    play.oracle.over(play.product)
+    play.oracle.repaired([*play.people.made_worse, MadeWorse("ev-9", "ev-9 lay 0 apart, and lies 9 apart")])
+    found = [one for one in play.oracle.violations if one.clause in ("no effect twice", "no repair makes it worse")]
+    assert [known_as(one) is not None for one in found] == [without is None, without is None, False]
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_by_xmin_what_was_published_again_is_known_only_where_its_row_moved_in_two_runs(runs: int) -> None:
+    play = played(
+        Config(direction="ledger_to_topic", slice_by="written_xid", carrier_mode="at_least"),
+        *(("trade", 0, 4), ("truncate", 0, 5, 27), "window", ("trade", 2, 4), ("retain_all", 0, 3)),
+        *("window", "window", ("plan_and_act", 0, 5)),
+    )
+    world = play.world
+    world.config = world.config._replace(slice_by="xmin")
+    world.truth.losses = [one for one in world.truth.losses if one[1] != "truncated"]
+    books = world.store.of("books")
+    (row,) = world.truth.rows_of("ev-2-payout")
+    row.touched = [books.cuts[n].cut.now_utc for n in range(1, 1 + runs)]
+    play.oracle.violations.clear()
+    play.oracle.repaired(play.people.made_worse)
+    assert [known_as(one) is not None for one in play.oracle.violations] == [runs == 2]

@@ -118,6 +118,15 @@ UNSEEN = "expired before a run looked there"
             id="cut back behind what the baseline keeps",
         ),
         pytest.param(
+            Config(direction="ledger_to_topic", slice_by="written_xid", key_is_unique=False, carrier_mode="at_least"),
+            (
+                *(("trade", 0, 4), ("truncate", 0, 5, 27), "window", ("trade", 2, 4), ("retain_all", 0, 3)),
+                *("window", "window", ("plan_and_act", 0, 5)),
+            ),
+            UNSEEN,
+            id="cut back behind the baseline, and published again",
+        ),
+        pytest.param(
             Config(direction="topic_to_topic", slice_by="topic", carrier_mode="at_most"),
             (
                 *(("trade", 5, 1), "window", ("both_again", 0, 7), ("both_again", 4, 7), ("truncate", 3, 7, 37)),

@@ -17,8 +17,16 @@ from tests.simulator.oracle.causes import has_its_cause
 from tests.simulator.oracle.effects_in_ledger import effects_in_ledger
 from tests.simulator.oracle.facts import KeyFacts, Wrong, came, facts_of, wrongs_of
 from tests.simulator.oracle.given_up import effects_given_up
+from tests.simulator.oracle.money_of_keys import MadeWorse
 from tests.simulator.oracle.reports import told, why_not_so
-from tests.simulator.oracle.unread import TAKEN, closed_over, rows_in_closed_cuts, rows_in_no_cut, unread_events
+from tests.simulator.oracle.unread import (
+    TAKEN,
+    closed_over,
+    rows_in_closed_cuts,
+    rows_in_no_cut,
+    unread_events,
+    was_taken,
+)
 from tests.simulator.oracle.what_else import (
     about_taken_back,
     came_late_and_unseen,
@@ -159,10 +167,11 @@ class Oracle:
         for sentence in differently:
             self._violated("a cut reads the same again", sentence)
 
-    def repaired(self, made_worse: list[str]) -> None:
+    def repaired(self, made_worse: list[MadeWorse]) -> None:
         """No repair of ours makes a key's money worse."""
-        for sentence in made_worse:
-            self._violated("no repair makes it worse", sentence)
+        about = {ours.money.match_key: self._had_gone_unseen(ours, before) for ours, before in self._published_again()}
+        for one in made_worse:
+            self._violated("no repair makes it worse", f"{one.sentence}{about.get(one.match_key, '')}")
 
     def _effects(self) -> Iterator[str]:
         """No effect twice: each action published once, and none of what stood already."""
@@ -173,18 +182,38 @@ class Oracle:
         for action_id, times in published.items():
             if times > 1:
                 yield f"action {action_id} published {times} times"
-        for one in self.world.truth.events:
-            if one.by != "repair" or not one.once_visible or one.negated:
+        for ours, before in self._published_again():
+            archived = any(not row.stands for row in self.world.truth.rows_of(ours.money.match_key))
+            older = archived and self._only_older_and_expired(before)
+            about = "; older than the books, and expired" if older else self._had_gone_unseen(ours, before)
+            yield f"{ours.money.match_key} was published again by us, {len(before)} stood before{about}"
+
+    def _published_again(self) -> Iterator[tuple[EventFact, list[EventFact]]]:
+        """What we have published, beside what stood already when it came."""
+        for ours in self.world.truth.events:
+            if ours.by != "repair" or not ours.once_visible or ours.negated:
                 continue
             before = [
                 other
-                for other in self.world.truth.events_of(one.money.match_key)
-                if other is not one and not other.negated and not other.taken_back_at and other.visible
-                if other.visible_at and one.visible_at and other.visible_at < one.visible_at
+                for other in self.world.truth.events_of(ours.money.match_key)
+                if other is not ours and not other.negated and not other.taken_back_at and other.visible
+                if other.visible_at and ours.visible_at and other.visible_at < ours.visible_at
             ]
             if before:
-                older = "; older than the books, and expired" if self._only_older_and_expired(before) else ""
-                yield f"{one.money.match_key} was published again by us, {len(before)} stood before{older}"
+                yield ours, before
+
+    def _had_gone_unseen(self, ours: EventFact, before: Sequence[EventFact]) -> str:
+        """Why nobody could know of any of these, which retention had taken by the time that we published ours."""
+        world, by_xmin = self.world, self.world.config.slice_by == "xmin"
+        if ours.visible_at is None or not all(was_taken(world, one, before=ours.visible_at) for one in before):
+            return ""
+        for name in (contract.name for contract in world.contracts):
+            where = {self._where_others_stood(name, [one]) for one in before}
+            about = where.pop() if len(where) == 1 else ""
+            about += moved_ahead_of_runs(world, name, ours.money.match_key) if by_xmin else ""
+            if about:
+                return about
+        return ""
 
     def _only_older_and_expired(self, events: Iterable[EventFact]) -> bool:
         truth, began = self.world.truth, self.world.truth.baseline_at
@@ -456,7 +485,9 @@ class Oracle:
         """What else is true of what is said: by it a known violation is told from any other."""
         truth = self.world.truth
         if found.break_class.startswith("missing_in_topic"):
-            about = moved_ahead_of_runs(self.world, name, found) if self.world.config.slice_by == "xmin" else ""
+            about = (
+                moved_ahead_of_runs(self.world, name, found.match_key) if self.world.config.slice_by == "xmin" else ""
+            )
             return about + self._where_others_stood(name, truth.events_of(found.match_key))
         if found.break_class.startswith("phantom"):
             return self._where_others_stood(name, truth.events_of(found.match_key))

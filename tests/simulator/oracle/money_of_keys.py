@@ -50,9 +50,17 @@ def _takes_back(copy: EventFact | RowFact) -> bool:
     return copy.negated if isinstance(copy, EventFact) else copy.reverses is not None
 
 
-def made_worse(before: Mapping[str, Apart], after: Mapping[str, Apart]) -> Iterator[str]:
+class MadeWorse(NamedTuple):
+    """A key whose sides lie further apart since a plan was acted on."""
+
+    match_key: str
+    sentence: str
+
+
+def made_worse(before: Mapping[str, Apart], after: Mapping[str, Apart]) -> Iterator[MadeWorse]:
     """Keys to which nobody but the executor has written meanwhile, and whose sides lie further apart than before."""
     for key in before.keys() & after.keys():
         then, now = before[key], after[key]
         if then.by_others == now.by_others and now.distance > then.distance:
-            yield f"{key} lay {then.distance} apart, and lies {now.distance} apart once a plan was acted on"
+            told = f"{key} lay {then.distance} apart, and lies {now.distance} apart once a plan was acted on"
+            yield MadeWorse(key, told)

@@ -148,10 +148,10 @@ def its_reversal_was_touched(truth: Truth, found: Break) -> bool:
     return not left and any(row.nets and row.touched for row in rows)
 
 
-def moved_ahead_of_runs(world: World, name: str, found: Break) -> str:
+def moved_ahead_of_runs(world: World, name: str, match_key: str) -> str:
     """Was its row updated while several runs read the ledger, so that by xmin each left it to the next one?"""
     books = world.store.of(name)
     runs = [(books.cuts[n].cut.now_utc, row.recorded_at) for n, row in books.verdicts.items()]
-    touched = [at for row in world.truth.rows_of(found.match_key) for at in row.touched]
+    touched = [at for row in world.truth.rows_of(match_key) for at in row.touched]
     moved = sum(any(began <= at <= ended for at in touched) for began, ended in runs) > 1
     return "; its row was updated while several runs read the ledger" if moved else ""

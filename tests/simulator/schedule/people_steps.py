@@ -15,7 +15,7 @@ from tallystick.model.errors import TallystickError
 from tallystick.model.open_item import WriteOff
 from tallystick.store.runs import close_store
 from tallystick_spark import reconcile_app
-from tests.simulator.oracle.money_of_keys import apart, made_worse
+from tests.simulator.oracle.money_of_keys import MadeWorse, apart, made_worse
 from tests.simulator.oracle.what_else import came_where_others_stood
 from tests.simulator.schedule.product import Product
 from tests.simulator.schedule.services import Services
@@ -35,7 +35,7 @@ class People:
     plans: list[Plan] = field(default_factory=list)
     acted: list[execute_plan.Execution] = field(default_factory=list)
     reread_differently: list[str] = field(default_factory=list)
-    made_worse: list[str] = field(default_factory=list)
+    made_worse: list[MadeWorse] = field(default_factory=list)
 
     def _contract(self, b: int) -> Contract:
         """One of those that reconcile the books."""
