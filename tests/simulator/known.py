@@ -100,6 +100,16 @@ KNOWN: tuple[Known, ...] = (
         "hold the leader epoch of what it finds against that of each cut over its offset.",
         lambda found: "its input stands where others had been read" in found.sentence,
     ),
+    Known(
+        "a row stays a duplicate, where another contract called another row of its key one too many and took it back",
+        "Which row of a key comes first each contract says by what its own cuts have read. The row that is taken back "
+        "has its event in these books, and its reversal may be a row that was netted before and is written anew: to "
+        "clear the row that is left by it could hide one that is paid twice beside an archived row. No plan takes the "
+        "row back that is left; a person writes the break off.",
+        lambda found: (
+            found.clause == "what stands is wrong" and "another contract took another row of it back" in found.sentence
+        ),
+    ),
 )
 
 

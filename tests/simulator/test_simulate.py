@@ -145,6 +145,16 @@ UNSEEN = "expired before a run looked there"
             "its input stands where others had been read",
             id="an input in the place of another, whose output is wrong",
         ),
+        pytest.param(
+            Config(slice_by="xmin", partitions=2, carrier_mode="at_most", contracts=2, posts="negated"),
+            (
+                *("window", ("half_trade", 3, 1), "window", "window", ("trade", 0, 2), ("by_hand", 3, 6)),
+                *(("touch", 4, 1, 15), ("cluster_down", 0, 0, 37), "window", "cluster_down", "window"),
+                ("plan_and_act", 4, 2),
+            ),
+            "another contract took another row of it back",
+            id="the other of two equal rows is taken back by another contract",
+        ),
     ],
 )
 def test_what_is_known_is_violated_still_and_told_from_any_other(

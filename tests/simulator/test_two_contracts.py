@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from tallystick.compensation.plan import Plan
+from tallystick.compensation.plan import Plan, PlanStale
 from tallystick.compensation.write_off import WriteOffRefused
 from tallystick.contract.contract import Contract
 from tallystick.executor import draw_plan, execute_plan
@@ -204,3 +204,30 @@ def test_what_another_contract_has_done_about_another_event_hinders_no_write_off
     plan_functions.write_off_break(play.world.store, own.name, str(another.break_id), off)
     left = [one.item_break.match_key for one in run_functions.outstanding_breaks(play.world.store, own.name)]
     assert left == [repaired.match_key]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_two_equal_rows_of_which_each_contract_calls_another_one_too_many_one_is_taken_back(first: int) -> None:
+    """One was updated after one contract had read it and before the other one did."""
+    play = Play(Schedule(POSTING._replace(slice_by="xmin", partitions=2, carrier_mode="at_most"), ()))
+    for step in steps_of(
+        *("window", ("half_trade", 3, 1), "window", "window", ("trade", 0, 2), ("by_hand", 3, 6)),
+        *(("touch", 4, 1, 15), ("cluster_down", 0, 0, 37), "window", "cluster_down", "window"),
+    ):
+        play.do(step)
+    one, other = play.world.contracts[first], play.world.contracts[1 - first]
+    plans = [plan_of(play.world, contract) for contract in (one, other)]
+    places = [[item.reverses for item in plan.items if item.match_key == "ev-1-payout"] for plan in plans]
+    assert sorted(places) == [["ledger:1"], ["ledger:2"]]
+    play.world.clock.go(1)
+    assert "published" in [fate for fate, _ in start(play.world, one, plans[0])]
+    with pytest.raises(PlanStale):
+        start(play.world, other, plans[1])
+    for _ in range(2):
+        assert "ev-1-payout" not in [item.match_key for item in plan_of(play.world, other).items]
+        play.product.window()
+    assert sum(row.nets for row in play.world.truth.rows_of("ev-1-payout")) == 1
+    left = [found.item_break for found in run_functions.outstanding_breaks(play.world.store, other.name)]
+    (stands,) = [found for found in left if found.match_key == "ev-1-payout"]
+    off = WriteOff(by="dan", reason="taken back by the other contract", at_utc=play.world.clock.now)
+    plan_functions.write_off_break(play.world.store, other.name, str(stands.break_id), off)

@@ -29,6 +29,7 @@ from tests.simulator.oracle.unread import (
 )
 from tests.simulator.oracle.what_else import (
     about_taken_back,
+    another_of_its_rows_was_taken_back,
     came_late_and_unseen,
     came_once_its_events_were_closed_away,
     came_once_its_events_were_gone,
@@ -496,6 +497,10 @@ class Oracle:
                 return "; what takes it back was touched, and no other row of it stands"
             if its_input_stands_where_others_stood(self.world, found.match_key):
                 return "; its input stands where others had been read"
+            if found.break_class.startswith("duplicate_in_ledger") and another_of_its_rows_was_taken_back(
+                self.world, name, found
+            ):
+                return "; another contract took another row of it back"
             return about_taken_back(truth, name, found)
         if found.break_class != "torn_transaction":
             return ""

@@ -4,9 +4,11 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from tallystick.contract.contract import Contract
+from tallystick.matching.scan_result import ledger_item_id
 from tallystick.model.cut import Cut
 from tallystick.model.findings import Break
 from tallystick.model.offsets import TopicPartition
+from tallystick.model.open_item import ItemState
 from tests.simulator.oracle.unread import takes, unread_events, was_closed_away, was_taken
 from tests.simulator.standins.store import Books
 from tests.simulator.world.input_log import InputLog
@@ -139,6 +141,23 @@ def about_taken_back(truth: Truth, contract_name: str, found: Break) -> str:
     if taken_back and (contract_name, found.match_key) in truth.written_off:
         return "; an event was written off and is taken back"
     return ""
+
+
+def another_of_its_rows_was_taken_back(world: World, name: str, found: Break) -> bool:
+    """Of a duplicate in the ledger: does its row stand, and has a repair taken another row back that no run of this
+    contract ever called broken? Another contract had judged that one.
+    """
+    items = [one for _, row in sorted(world.store.of(name).verdicts.items()) for one in row.result.items]
+    of_break = {one.item_id for one in items if one.break_id == found.break_id}
+    broken = {one.item_id for one in items if one.state is ItemState.BROKEN}
+    rows = {ledger_item_id(str(row.row_id)): row for row in world.truth.rows_of(found.match_key)}
+    taken_back = {
+        ledger_item_id(str(row.reverses))
+        for row in rows.values()
+        if row.nets and row.action_id and row.reverses is not None
+    }
+    stand = [row.stands and not row.taken_back_at for item_id, row in rows.items() if item_id in of_break]
+    return bool(stand) and all(stand) and bool(taken_back - broken)
 
 
 def its_reversal_was_touched(truth: Truth, found: Break) -> bool:
