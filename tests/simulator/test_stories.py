@@ -2098,3 +2098,21 @@ def test_an_event_that_was_closed_away_is_not_that_of_an_input_that_came_later_o
     )
     run = played.world.store.of("books").verdicts[4]
     assert [str(one.break_class) for one in run.result.breaks] == told
+
+
+@pytest.mark.parametrize(
+    ("closed", "told"), [(True, ["missing_in_topic_never_produced"]), (False, [])], ids=["closed", "judged"]
+)
+def test_a_missing_event_stands_that_came_once_the_log_was_cut_back_into_a_cut_that_was_closed_unread(
+    closed: bool, told: list[str]
+) -> None:
+    """Nobody has read what stood there, so that nothing says that it is another one by now."""
+    down = "cluster_down"
+    played = play(
+        Config(direction="topic_to_topic", slice_by="topic", partitions=2, producer_mode="plain"),
+        *(("phantom", 1, 9), "window", (down, 0, 0, 25), "window", ("close_cut", 1, 2), down, (down, 0, 0, 30)),
+        *("window", down, ("pay", 4, 6), ("phantom", 5, 2), "window", "window", ("by_hand", 3)),
+        *([(down, 0, 0, 34), "window", ("close_cut", 3, 6)] if closed else ["window"]),
+        ("truncate", 0, 2),
+    )
+    assert [one for one in outstanding(played) if one.startswith("missing")] == told

@@ -21,6 +21,7 @@ from tests.simulator.oracle.money_of_keys import MadeWorse
 from tests.simulator.oracle.reports import told, why_not_so
 from tests.simulator.oracle.unread import (
     TAKEN,
+    came_where_a_closed_cut_ended,
     closed_over,
     rows_in_closed_cuts,
     rows_in_no_cut,
@@ -573,6 +574,8 @@ class Oracle:
         missing = found.break_class.startswith("missing_in_topic")
         if missing and self._read_in_part(name, facts_of(self.world.truth, found.match_key)):
             return True
+        if missing and self._came_where_a_closed_cut_ended(name, facts_of(self.world.truth, found.match_key)):
+            return True
         if found.break_class.startswith("missing_in_ledger") and self._a_row_went_unread(name, found):
             return True
         if found.break_class.startswith("duplicate_in_ledger") and self._a_reversal_went_unread(name, found):
@@ -590,6 +593,11 @@ class Oracle:
         if not came:
             return False
         return any(one in SEEN_IN_PART and when >= max(came) for when, one in self.doubted.get(name, ()))
+
+    def _came_where_a_closed_cut_ended(self, name: str, facts: KeyFacts) -> bool:
+        """Does an event that no cut has read stand at an offset that the doubt of a closed cut names?"""
+        unread = unread_events(self.world, name, facts.events)
+        return any(came_where_a_closed_cut_ended(self.world, name, one) for one in unread)
 
     def _a_row_went_unread(self, name: str, found: Break) -> bool:
         """Has a cut that was closed one of its rows, or did a run say, after one came, that rows are in no cut?"""
