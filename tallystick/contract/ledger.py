@@ -258,6 +258,11 @@ class LedgerSection(ContractPart):
         return self.kind == "jdbc" and self.horizon == "innodb"
 
     @property
+    def rows_move(self) -> bool:
+        """Return whether an UPDATE gives a row another position."""
+        return self.by_xmin or self.by_innodb
+
+    @property
     def rows_change(self) -> bool:
         """Return whether a later slice may hold a row of an earlier one under another key: by xmin and by a moment of
         change. A row of a file comes again in another file under its own, or it is another row.

@@ -53,7 +53,9 @@ class LedgerStarts:
     """The positions where the ledger's slices of some cuts begin, and which of these cuts read rows that
     may be older.
 
-    rows_move: does an UPDATE give a row another position? One between a cut and its scan takes it to the slice behind.
+    rows_move: does an UPDATE give a row another position? One between a cut and its scan takes it above that cut's high
+    mark: to the slice behind, or to a later one where a transaction that stays open holds the horizon below it.
+    moved_from: by cut: where the slice begins of the newest cut that had seen no position of its slice given out.
     rows_stay: does none, whatever it changes? Where nobody knows, neither is so.
     left_from: where a ledger is files, by cut: where rows that it saw and left to the next may have been written first.
     older_below: rows below that position may be older than the books, and their events had expired before these began.
@@ -63,6 +65,7 @@ class LedgerStarts:
 
     position_start: Mapping[int, int] = field(default_factory=dict)
     rows_move: bool = False
+    moved_from: Mapping[int, int] = field(default_factory=dict)
     rows_stay: bool = False
     rows_may_be_older: frozenset[int] = frozenset()
     left_from: Mapping[int, int] = field(default_factory=dict)
@@ -79,6 +82,8 @@ class LedgerStarts:
         """Return a position that no row of the cut's slice was first written below, unless it is an older one."""
         if n - 1 in self.left_from:
             return self.left_from[n - 1]
+        if self.rows_move and n in self.moved_from:
+            return self.moved_from[n]
         if self.rows_move and n - 1 in self.position_start:
             return self.position_start[n - 1]
         return self.position_start.get(n, 0)

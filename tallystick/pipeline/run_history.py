@@ -44,7 +44,7 @@ class RunHistory:
     losses: tuple[Loss, ...] = ()
     """Earlier cuts of which retention took something before it was read."""
     ledger_starts: LedgerStarts = field(default_factory=LedgerStarts)
-    """Of the cuts that first saw what is carried, and of those before these."""
+    """Of this cut, of those that first saw what is carried, and of those before these."""
     rows_moved_below: int = 0
     unread_rows: UnreadRows | None = None
     """Of the rows below that, those that the run before has counted behind its slice."""
@@ -90,7 +90,10 @@ def read_history(engine: Engine, contract: Contract, cut: Cut, carried: tuple[Op
         rows_before_the_books=ledger_rows_before(engine, contract.name, 1),
         losses=losses,
         ledger_starts=ledger_starts_of(
-            engine, contract.name, {n for item in carried for n in (item.first_seen_cut - 1, item.first_seen_cut)}
+            engine,
+            contract.name,
+            {cut.n, *(n for item in carried for n in (item.first_seen_cut - 1, item.first_seen_cut))},
+            rows_move=contract.ledger.rows_move,
         ),
         rows_moved_below=moved_below(engine, contract.name, cut.n - 1),
         unread_rows=unread_rows_of(engine, contract.name, cut.n - 1),

@@ -233,6 +233,19 @@ def test_no_row_is_without_an_event_that_retention_took_behind_a_cut_that_an_ope
     assert "phantom_in_ledger" in outstanding(play(config, *steps, ("phantom", 2, 3), "window", "window", "window"))
 
 
+def test_nor_whose_row_an_update_took_past_a_cut_that_an_open_transaction_held() -> None:
+    config = Config(direction="ledger_to_topic", slice_by="xmin", producer_mode="transactional")
+    steps = (("pay_one_leg", 1, 9), ("trade", 0, 10), "window", ("pay", 5, 8), ("retain", 2, 2))
+    down = (("commit_first", 4, 6), ("cluster_down", 0, 0, 23), "window", "cluster_down", "window")
+    played = play(config, *steps, ("touch", 4, 1, 27), *down)
+    assert outstanding(played) == []
+    assert [("partner_not_settled" in one) for one in doubts(played, upto=4)] == [False, True, False, True]
+    ended = (("commit_first", 5, 0), *[("carry", 0, 0), ("commit_second", 0, 0)] * 2, "window", ("pay", 4, 0))
+    at_most = config._replace(carrier_mode="at_most")
+    played = play(at_most, *steps, ("touch", 4, 1, 27), *down, *ended, ("commit_first", 4, 0), ("lose", 0, 0), "window")
+    assert outstanding(played) == ["missing_in_topic_never_produced"]
+
+
 def test_one_whose_row_a_transaction_wrote_that_was_open_when_the_books_began_is_left_undecided_in_words() -> None:
     played = play(
         Config(direction="ledger_to_topic", legs=2, key_is_unique=True),

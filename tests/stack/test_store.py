@@ -56,6 +56,7 @@ from tallystick.store.runs.loss_store import (
     last_cuts_before_rows,
     last_cuts_with_offsets_unread,
     last_torn_cut,
+    ledger_starts_of,
 )
 from tallystick.store.runs.open_item_store import (
     judged_items_as_of,
@@ -605,6 +606,8 @@ def test_the_newest_cut_before_a_slice_of_rows_was_begun_is_told(
     contract = new_contract(ledger=ledger)
     found = last_cuts_before_rows(store, contract, range(5))
     assert [found[n] for n in range(5)] == before
+    moved_from = ledger_starts_of(store, "payouts", range(5), rows_move=contract.ledger.rows_move).moved_from
+    assert moved_from == ({1: 0, 2: 0, 3: 100, 4: 200} if slice_by == "xmin" else {})
 
 
 def test_a_rewritten_row_is_missed_by_one_cut_only(store: Engine, books: Any) -> None:

@@ -1,10 +1,24 @@
 """The losses of earlier runs, for later ones: offsets that expired unread, rows that may be older ones, judged legs."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ARRAY, BigInteger, Engine, Integer, Select, Text, any_, cast, column, func, literal, or_, select
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Engine,
+    Integer,
+    Select,
+    Text,
+    any_,
+    cast,
+    column,
+    func,
+    literal,
+    null,
+    or_,
+    select,
+)
 from sqlalchemy.dialects.postgresql import JSONB, JSONPATH
 
 from tallystick.compensation.plan import OffsetsUnread
@@ -78,10 +92,28 @@ def losses_before(engine: Engine, contract_name: str, n: int) -> tuple[Loss, ...
         return tuple(Loss(**row._mapping) for row in connection.execute(statement))
 
 
-def ledger_starts_of(engine: Engine, contract_name: str, cuts: Collection[int]) -> LedgerStarts:
-    """Return the starts of these judged cuts. A run older than the question, and doubting its ledger, may have read
-    older rows.
+def ledger_starts_of(
+    engine: Engine, contract_name: str, cuts: Collection[int], *, rows_move: bool = False
+) -> LedgerStarts:
+    """Return the starts of these cuts. A run older than the question, and doubting its ledger, may have read older
+    rows.
+
+    rows_move: LedgerStarts.rows_move; nobody else asks where rows may have moved from.
     """
+    behind = cut_slice.alias()
+    moved_from = (
+        select(behind.c.starts_at)
+        .where(
+            behind.c.contract == cut_slice.c.contract,
+            behind.c.side == LEDGER,
+            behind.c.cut_n < cut_slice.c.cut_n,
+            big_integer(behind.c.details["snapshot"]["xmax"]) <= cut_slice.c.starts_at,
+        )
+        .order_by(behind.c.cut_n.desc())
+        .limit(1)
+        .correlate(cut_slice)
+        .scalar_subquery()
+    )
     look_ups = verdict_table.c.look_ups
     doubted = verdict_table.c.doubts.contains([{"doubt": Doubt.LEDGER_REWRITTEN}])
     may_be_older = look_ups.contains({"rows_may_be_older": True}) | (~look_ups.has_key("rows_may_be_older") & doubted)
@@ -91,8 +123,9 @@ def ledger_starts_of(engine: Engine, contract_name: str, cuts: Collection[int]) 
             cut_slice.c.starts_at,
             may_be_older.label("older"),
             big_integer(cut_slice.c.details["left_from"]).label("left_from"),
+            (moved_from if rows_move else null()).label("moved_from"),
         )
-        .join(
+        .outerjoin(
             verdict_table,
             (verdict_table.c.contract == cut_slice.c.contract) & (verdict_table.c.cut_n == cut_slice.c.cut_n),
         )
@@ -102,6 +135,8 @@ def ledger_starts_of(engine: Engine, contract_name: str, cuts: Collection[int]) 
         rows = connection.execute(statement).all()
     return LedgerStarts(
         position_start={row.cut_n: row.starts_at for row in rows},
+        rows_move=rows_move,
+        moved_from={row.cut_n: row.moved_from for row in rows if row.moved_from is not None},
         rows_may_be_older=frozenset(row.cut_n for row in rows if row.older),
         left_from={row.cut_n: row.left_from for row in rows if row.left_from is not None},
     )
@@ -235,8 +270,12 @@ def last_cuts_before_rows(engine: Engine, contract: Contract, cuts: Collection[i
     """Return, for each of these cuts, the newest one before it that had seen no row of its slice being written; -1:
     there is none. An event that comes behind its row is in that cut at the earliest.
     """
-    starts = ledger_starts_of(engine, contract.name, {n for cut_n in cuts for n in (cut_n, cut_n - 1)})
-    starts = replace(starts, rows_move=contract.ledger.by_xmin or contract.ledger.by_innodb)
+    starts = ledger_starts_of(
+        engine,
+        contract.name,
+        {n for cut_n in cuts for n in (cut_n, cut_n - 1)},
+        rows_move=contract.ledger.rows_move,
+    )
     ordered = sorted(cuts)
     wanted = (
         func.unnest(

@@ -5,7 +5,6 @@ One file, since they are the real functions' twins, one after the other in the o
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -381,14 +380,25 @@ def last_torn_cut(engine: Store, contract_name: str, before: int) -> int:
     return max((n for n, one in told if n < before and Doubt.TORN_CUT in one.doubts), default=-1)
 
 
-def ledger_starts_of(engine: Store, contract_name: str, cuts: Collection[int]) -> LedgerStarts:
+def ledger_starts_of(
+    engine: Store, contract_name: str, cuts: Collection[int], *, rows_move: bool = False
+) -> LedgerStarts:
     books = engine.of(contract_name)
-    judged = [row.cut for row in books.cuts if row.cut.n in cuts and row.cut.n in books.verdicts]
+    wanted = [row.cut for row in books.cuts if row.cut.n in cuts]
+    judged = [cut for cut in wanted if cut.n in books.verdicts]
     older = {cut.n for cut in judged if books.verdicts[cut.n].result.look_ups.get("rows_may_be_older", False)}
+    slices = [row.cut.ledger_slice for row in books.cuts]
+    moved_from = {
+        cut.n: behind[-1].position_start
+        for cut in (wanted if rows_move else ())
+        if (behind := [one for one in slices[: cut.n] if one.snapshot.high_mark <= cut.ledger_slice.position_start])
+    }
     return LedgerStarts(
-        position_start={cut.n: cut.ledger_slice.position_start for cut in judged},
+        position_start={cut.n: cut.ledger_slice.position_start for cut in wanted},
+        rows_move=rows_move,
+        moved_from=moved_from,
         rows_may_be_older=frozenset(older),
-        left_from={cut.n: cut.ledger_slice.left_from for cut in judged if cut.ledger_slice.left_from is not None},
+        left_from={cut.n: cut.ledger_slice.left_from for cut in wanted if cut.ledger_slice.left_from is not None},
     )
 
 
@@ -434,8 +444,12 @@ def last_cuts_with_offsets_unread(
 
 
 def last_cuts_before_rows(engine: Store, contract: Contract, cuts: Collection[int]) -> dict[int, int]:
-    starts = ledger_starts_of(engine, contract.name, {n for cut_n in cuts for n in (cut_n, cut_n - 1)})
-    starts = replace(starts, rows_move=contract.ledger.by_xmin or contract.ledger.by_innodb)
+    starts = ledger_starts_of(
+        engine,
+        contract.name,
+        {n for cut_n in cuts for n in (cut_n, cut_n - 1)},
+        rows_move=contract.ledger.rows_move,
+    )
     marks = {row.cut.n: row.cut.ledger_slice.snapshot.high_mark for row in engine.of(contract.name).cuts}
     return {
         n: max((k for k, mark in marks.items() if k < n and mark <= starts.first_write_of(n)), default=-1) for n in cuts

@@ -68,6 +68,17 @@ def test_by_xmin_a_row_may_have_moved_out_of_the_slice_that_lost_its_event(
     assert found == [by_xmin, by_written_xid]
 
 
+def test_nor_where_a_cut_whose_horizon_was_held_stands_between_the_two() -> None:
+    """Found by the simulated world: it was read two cuts later, behind a transaction that stayed open meanwhile."""
+    moved = replace(STARTS, rows_move=True, moved_from={4: 200, 5: 100})
+    losses = [lost(3, 200)]
+    found = out_of_sight(L2T, {3, 4, 5}, losses, moved, log_is_whole=False, legs_lost_within=1)
+    stayed = out_of_sight(
+        L2T, {3, 4, 5}, losses, replace(moved, rows_move=False), log_is_whole=False, legs_lost_within=1
+    )
+    assert (found.events_lost, stayed.events_lost) == ({3, 5}, {3})
+
+
 @pytest.mark.parametrize(("left_from", "lost_of"), [({}, {3}), ({2: 50, 3: 100}, {3}), ({3: 99}, {3, 4})])
 def test_a_row_of_a_file_that_earlier_cuts_left_may_have_been_written_before_the_first_of_them(
     left_from: dict[int, int], lost_of: set[int]
