@@ -246,6 +246,16 @@ def test_nor_whose_row_an_update_took_past_a_cut_that_an_open_transaction_held()
     assert outstanding(played) == ["missing_in_topic_never_produced"]
 
 
+def test_rows_that_were_left_undecided_in_words_are_told_by_written_xid_though_they_are_touched_since() -> None:
+    config = Config(slice_by="written_xid", key_is_unique=False, producer_mode="plain", carrier_mode="at_least")
+    steps = (("pay", 1, 2), ("carry", 1, 3), ("trade", 5, 10), "window", ("redeliver", 5, 4), ("commit_second", 2, 3))
+    cut_back = (("trade", 0, 11), ("first_again", 2, 3), "window")
+    played = play(config, *steps, ("truncate", 3, 7, 24), "window", *cut_back, ("rewrite", 1, 4))
+    assert "log_rewritten" in doubts(played, upto=2)[1]
+    assert outstanding(played) == []
+    assert outstanding(play(config, *steps, "window", *cut_back, ("rewrite", 1, 4))).count("duplicate_in_ledger") == 1
+
+
 def test_one_whose_row_a_transaction_wrote_that_was_open_when_the_books_began_is_left_undecided_in_words() -> None:
     played = play(
         Config(direction="ledger_to_topic", legs=2, key_is_unique=True),

@@ -398,6 +398,8 @@ class Oracle:
             return True
         if wrong.kind.endswith("twice") and (self._read_in_part(name, facts) or self._closed_unread(name, facts)):
             return True
+        if self.world.config.slice_by == "written_xid" and wrong.kind == "follower twice":
+            at = facts.last_change_of_money  # nobody sees that a row was touched
         return any(one in SEEN_IN_PART and when >= at for when, one in doubts)
 
     def _inputs_cut_back_and_told(self, doubts: Iterable[tuple[datetime, Doubt]]) -> bool:

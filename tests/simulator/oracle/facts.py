@@ -55,9 +55,15 @@ class KeyFacts:
     @property
     def last_change(self) -> datetime:
         """When the newest of it came, changed or went."""
+        touched = [at for row in (*self.rows, *self.gone) for at in row.touched]
+        return max([self.last_change_of_money, *touched])
+
+    @property
+    def last_change_of_money(self) -> datetime:
+        """The same, without UPDATEs that left a row as it was."""
         moments = [at for one in (*self.events, *self.rows, *self.gone) if (at := came(one))]
         moments += [row.gone_at for row in self.gone if row.gone_at]
-        moments += [at for row in (*self.rows, *self.gone) for at in row.touched]
+        moments += [at for row in (*self.rows, *self.gone) for at, _ in row.changed]
         return max(moments)
 
 
