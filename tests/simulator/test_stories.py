@@ -256,6 +256,19 @@ def test_rows_that_were_left_undecided_in_words_are_told_by_written_xid_though_t
     assert outstanding(play(config, *steps, "window", *cut_back, ("rewrite", 1, 4))).count("duplicate_in_ledger") == 1
 
 
+def test_a_row_without_event_is_told_by_its_transaction_that_is_torn_for_want_of_its_leg() -> None:
+    played = play(
+        Config("ledger_to_topic", "xmin", legs=2, key_is_unique=False, producer_mode="plain", carrier_mode="at_most"),
+        *(("trade", 4, 9), ("keyless_legs", 3, 10), ("pay", 4, 0), ("kill", 31, 0), "window", ("half_trade", 5, 4)),
+        *(("lose", 5, 0, 27), "window"),
+    )
+    assert outstanding(played) == ["torn_transaction"]
+    said = played.oracle.reported["books"]["pay-5"]
+    played.oracle.reported["books"]["pay-5"] = [(at, replace(found, leg="payout")) for at, found in said]
+    played.oracle.over(played.product)
+    assert [one.sentence.partition(",")[0] for one in played.oracle.violations] == ["books: ev-5-fee: missing"]
+
+
 def test_one_whose_row_a_transaction_wrote_that_was_open_when_the_books_began_is_left_undecided_in_words() -> None:
     played = play(
         Config(direction="ledger_to_topic", legs=2, key_is_unique=True),

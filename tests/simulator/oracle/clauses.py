@@ -235,7 +235,7 @@ class Oracle:
                 said = self.reported.get(name, {}).get(key, ())
                 if any(_fits(one, wrong) and at >= since for at, one in said) or self._excused(name, facts, wrong):
                     continue
-                if self._stand_for_all(name, facts, wrong):
+                if self._stand_for_all(name, facts, wrong) or self._is_told_as_torn(name, facts, wrong):
                     continue
                 about = f"{self._touched(facts)}{self._given_up(name, facts)}"
                 about += self._where_others_stood(name, facts.events) or self._others_stood_there(name, facts.lost)
@@ -258,6 +258,21 @@ class Oracle:
             return False
         breaks = [one.item_break for one in outstanding_breaks(self.world.store, name)]
         return sum(one.match_key == facts.match_key and _fits(one, wrong) for one in breaks) >= wrong.copies
+
+    def _is_told_as_torn(self, name: str, facts: KeyFacts, wrong: Wrong) -> bool:
+        """Of a row without event: did a run say, once it stood, that its transaction never got just its leg?"""
+        if wrong.kind != "missing" or self.world.config.topic_first:
+            return False
+        of_transaction = self.reported.get(name, {})
+        return all(
+            any(
+                found.break_class == "torn_transaction"
+                and row.money.leg in found.leg.split("+")
+                and at >= row.visible_at
+                for at, found in of_transaction.get(row.money.transaction_key, ())
+            )
+            for row in facts.rows
+        )
 
     def _where_others_stood(self, name: str, events: Iterable[EventFact]) -> str:
         unread = unread_events(self.world, name, events)
