@@ -1,6 +1,6 @@
 """Copies and carried items, grouped by match key and by business transaction. Pure."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from tallystick.contract.equality import compared
@@ -15,9 +15,10 @@ from tallystick.matching.match_case import (
     RecordLocation,
     UnmatchedItem,
 )
-from tallystick.matching.scan_result import place_in_order
+from tallystick.matching.scan_result import input_place, place_in_order
 from tallystick.model.finding_names import SURPLUS_CLASSES
 from tallystick.model.item_reason import ReasonCode
+from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 
 _UNDECIDED = frozenset(
@@ -156,13 +157,18 @@ def with_legs_read_before(cases: Iterable[LegsCase], surplus_items: Iterable[Ope
 
 
 def with_rows_of_before(
-    cases: Iterable[LegsCase], outcomes: Iterable[MatchResult], *, may_be_older: Callable[[int], bool]
+    cases: Iterable[LegsCase],
+    outcomes: Iterable[MatchResult],
+    *,
+    may_be_older: Callable[[int], bool],
+    inputs_of_before: Mapping[TopicPartition, int],
 ) -> tuple[LegsCase, ...]:
     """Return the same cases, and say of which a row may be older than the books, by what this run or an earlier one
     saw, or an input that nobody can see. An event of such a row repeats one that nobody has read, or comes late: where
     the other legs are, nobody knows. And of which a row or event still waits for its partner, which may tell.
 
-    may_be_older: of a row's position, where a slice of the books has it.
+    may_be_older: of a row's position, where a slice of the books has it. inputs_of_before: where those of a partition
+    end that stood there when the books began.
     """
     outcomes = tuple(outcomes)
     residues = [(residue, outcome.case) for outcome in outcomes for residue in outcome.residues]
@@ -170,6 +176,7 @@ def with_rows_of_before(
         (copy.transaction_key, copy.leg)
         for outcome in outcomes
         if any(_is_of_before(seen, may_be_older) for seen in outcome.case.lookup_hits)
+        or has_an_input_below(outcome.case, inputs_of_before)
         for copy in outcome.case.side(ItemSide.TOPIC)
     }
     older |= {
@@ -233,6 +240,14 @@ def _may_be_told(residue: UnmatchedItem, case: MatchGroup, may_be_older: Callabl
     return residue.reason.code is not ReasonCode.BEYOND_EVERY_CUT or any(
         may_be_older(row.detail.get("transaction_id", -1)) for row in rows
     )
+
+
+def has_an_input_below(case: MatchGroup, ends: Mapping[TopicPartition, int]) -> bool:
+    """Return whether an output has an input that is older than the books: its first output may be as well."""
+    if not ends or not case.side(ItemSide.TOPIC):
+        return False
+    inputs = (input_place(copy.item_id) for copy in case.side(ItemSide.LEDGER))
+    return any(offset < ends.get(partition, 0) for partition, offset in inputs)
 
 
 def _is_of_before(seen: LookupHit, may_be_older: Callable[[int], bool]) -> bool:

@@ -74,7 +74,7 @@ from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 from tallystick.model.partner_lag import Grace
 from tallystick.pipeline.lookups import AtHand, LookUps, Questions, look_up
 from tallystick.pipeline.read_cluster_state import read_cluster_state
-from tallystick.pipeline.run_history import RunHistory
+from tallystick.pipeline.run_history import RunHistory, inputs_of_before
 from tallystick.pipeline.sources import Sources
 from tallystick.store.plans.plan_store import known_repairs
 from tallystick.store.runs.loss_store import transactions_judged_before
@@ -357,6 +357,7 @@ def pair(dated: DatedItems) -> PairedItems:
         without_repeats(located.grouped.legs, outcomes),
         outcomes,
         may_be_older=scanned.past.may_be_older_than_the_books,
+        inputs_of_before=inputs_of_before(scanned.cut, scanned.past.baseline, contract.input_topics),
     )
     legs = tuple(replace(case, lookup_hits=look_ups.by_transaction.get(case.transaction_key, {})) for case in legs)
     left = _left_rows(scanned, legs, dated.deadlines)

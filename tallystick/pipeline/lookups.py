@@ -30,6 +30,7 @@ from tallystick.ledger.key_index import ReadableIndexes
 from tallystick.ledger.protocol import LedgerRow
 from tallystick.ledger.unread_rows import UnreadRows, moved_on
 from tallystick.matching.closed_cut import losses_of_closed, pairs_beside_closed, unread_where_closed
+from tallystick.matching.grouping import has_an_input_below
 from tallystick.matching.ledger_horizon import locate_row
 from tallystick.matching.match_case import BEYOND_THE_CUT, LookupHit, MatchGroup, RecordLocation
 from tallystick.matching.producer_acks import AckedOffset, acks_of, locate_acked
@@ -44,7 +45,7 @@ from tallystick.matching.record_location import (
     pairs_with_older_row,
 )
 from tallystick.matching.row_identity import RowNames
-from tallystick.matching.scan_result import SliceScan, input_place
+from tallystick.matching.scan_result import SliceScan
 from tallystick.matching.unreadable_ranges import Loss, loss_before_the_books
 from tallystick.model.cut import Cut, LedgerSlice, PartitionSnapshot, Sample, is_recreated
 from tallystick.model.offsets import OffsetRange, TopicPartition
@@ -287,7 +288,7 @@ def _topic_keys(asked: Questions, in_ledger: _Hits, cut: Cut, past: RunHistory, 
         or (case.parts is not None and len(case.copies) > 1)  # a part of it may stand elsewhere
         or _may_be_repeated(case, cut, past)
         or _may_repeat_one_of_before(case, in_ledger.get(case.match_key, ()), past)
-        or _has_an_input_of_before(case, inputs)
+        or has_an_input_below(case, inputs)
     }
 
 
@@ -306,17 +307,6 @@ def _may_repeat_one_of_before(case: MatchGroup, rows: Iterable[LookupHit], past:
         row.place not in BEYOND_THE_CUT and past.may_be_older_than_the_books(row.detail.get("transaction_id", -1))
         for row in rows
     )
-
-
-def _has_an_input_of_before(case: MatchGroup, ends: Mapping[TopicPartition, int]) -> bool:
-    """Return whether an output has an input that is older than the books: its first output may be as well.
-
-    ends: as `inputs_of_before` has them.
-    """
-    if not ends or not case.side(ItemSide.TOPIC):
-        return False
-    inputs = (input_place(copy.item_id) for copy in case.side(ItemSide.LEDGER))
-    return any(offset < ends.get(partition, 0) for partition, offset in inputs)
 
 
 def _add_indexed(found: dict[str, list[LookupHit]], indexed: Mapping[str, Sequence[LookupHit]], side: ItemSide) -> None:

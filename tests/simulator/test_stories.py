@@ -1825,6 +1825,22 @@ def test_by_xmin_nothing_is_paid_again_whose_row_moved_on_from_where_a_held_hori
     assert any("a plan is drawn" in said for said in played.world.told) is bool(told)
 
 
+@pytest.mark.parametrize("torn_since", [False, True])
+def test_no_transaction_is_torn_whose_leg_came_again_by_an_input_that_was_held_when_the_books_began(
+    torn_since: bool,
+) -> None:
+    """The other leg had expired by then. What was one too many is told as before."""
+    since = (("pay_one_leg", 0, 0), "commit_first", ("carry", 0, 0), "commit_second") if torn_since else ()
+    played = play(
+        Config(direction="topic_to_topic", slice_by="topic", legs=2, key_is_unique=False, carrier_mode="at_least"),
+        *(("trade", 4, 5), ("cluster_down", 2, 5), ("both_again", 1, 7), ("pay", 2, 0), ("hang", 2, 3)),
+        *(("retain_all", 0, 1), ("carry", 1, 8), ("both_again", 5, 4), ("cluster_down", 1, 10), "window"),
+        *since,
+    )
+    assert outstanding(played).count("duplicate_in_topic_new_session") == 2
+    assert outstanding(played).count("torn_transaction") == torn_since
+
+
 def test_a_row_that_corrects_an_event_of_before_the_books_has_none_of_its_own() -> None:
     played = play(
         Config(direction="ledger_to_topic", slice_by="xmin", carrier_mode="at_least", contracts=2),

@@ -19,6 +19,7 @@ from tallystick.matching.grouping import (
 )
 from tallystick.matching.match_case import Entry, MatchResult, MatchStatus, RecordLocation, UnmatchedItem
 from tallystick.model.item_reason import ReasonCode, reason_of
+from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 from tests.unit.builders import LAW, case_of, event, evidence_of, item_of, row, seen
 
@@ -252,7 +253,10 @@ def test_an_event_of_a_torn_transaction_tells_of_it_though_its_cut_holds_all_leg
 
 def of_before(*cases: LegsCase, outcomes: Sequence[MatchResult] = ()) -> tuple[LegsCase, ...]:
     """The books began below position 100."""
-    return with_rows_of_before(cases, outcomes, may_be_older=lambda position: 0 <= position < 100)
+    ends = {TopicPartition(topic="billing.requests", partition=0): 100}
+    return with_rows_of_before(
+        cases, outcomes, may_be_older=lambda position: 0 <= position < 100, inputs_of_before=ends
+    )
 
 
 @pytest.mark.parametrize(
@@ -271,6 +275,17 @@ def test_a_transaction_is_of_before_where_a_row_of_it_may_be_older_than_the_book
     legs, other = legs_of(event(11)), legs_of(event(12, "ev-2"))
     hit = seen(side, place, 1, transaction_id=position)
     outcome = MatchResult(case=case_of(event(11), lookup_hits=[hit]), matched=(), residues=())
+    assert of_before(legs, other, outcomes=[outcome]) == (replace(legs, is_of_before=is_of_before), other)
+
+
+@pytest.mark.parametrize(("partition", "offset", "is_of_before"), [(0, 99, True), (0, 100, False), (1, 99, False)])
+def test_so_it_is_where_an_input_of_it_stood_on_the_log_when_the_books_began(
+    partition: int, offset: int, is_of_before: bool
+) -> None:
+    """Found by the simulated world: an open transaction held the input back, and its output repeated an older one."""
+    legs, other = legs_of(event(11)), legs_of(event(12, "ev-2"))
+    an_input = replace(row(1), item_id=f"ledger:billing.requests:{partition}:{offset}")
+    outcome = MatchResult(case=case_of(event(11), an_input), matched=(), residues=())
     assert of_before(legs, other, outcomes=[outcome]) == (replace(legs, is_of_before=is_of_before), other)
 
 
