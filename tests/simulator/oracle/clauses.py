@@ -21,7 +21,6 @@ from tests.simulator.oracle.money_of_keys import MadeWorse
 from tests.simulator.oracle.reports import told, why_not_so
 from tests.simulator.oracle.unread import (
     TAKEN,
-    came_where_a_closed_cut_ended,
     closed_over,
     rows_in_closed_cuts,
     rows_in_no_cut,
@@ -403,7 +402,8 @@ class Oracle:
             return True
         if wrong.kind in ("amount", "currency") and self._read_in_part(name, facts):
             return True
-        if wrong.kind in ("amount", "currency") and self._stands_in_a_closed_cut(name, facts, doubts):
+        unpaired = any(one is Doubt.PARTNER_NOT_SETTLED and when >= facts.last_came for when, one in doubts)
+        if wrong.kind in ("amount", "currency") and unpaired and self._stands_in_a_closed_cut(name, facts):
             return True
         if wrong.kind.endswith("twice") and self._inputs_cut_back_and_told(doubts):
             return True
@@ -475,14 +475,13 @@ class Oracle:
             for when, one in doubts
         )
 
-    def _stands_in_a_closed_cut(self, name: str, facts: KeyFacts, doubts: Iterable[tuple[datetime, Doubt]]) -> bool:
-        """Did a run say of some copies, once all of the key had come, that their partners could not be read, where an
-        event came to stand where others had stood in a cut that a person had closed? No run looks there.
+    def _stands_in_a_closed_cut(self, name: str, facts: KeyFacts) -> bool:
+        """Did an event come to stand where others had stood in a cut that a person has closed unread? The doubt of that
+        cut names its offset, and no run has read there or reads there again.
         """
         unread = unread_events(self.world, name, facts.events)
         below = [one for one in unread if came_where_others_stood(self.world.truth, [one])]
-        said = any(one is Doubt.PARTNER_NOT_SETTLED and when >= facts.last_came for when, one in doubts)
-        return said and any(closed_over(self.world, name, one) for one in below)
+        return any(closed_over(self.world, name, one) for one in below)
 
     def _closed_unread(self, name: str, facts: KeyFacts) -> bool:
         """Did a run say, after the key's last copy, that its cut was closed or that some have no partner, where a cut
@@ -591,7 +590,7 @@ class Oracle:
         missing = found.break_class.startswith("missing_in_topic")
         if missing and self._read_in_part(name, facts_of(self.world.truth, found.match_key)):
             return True
-        if missing and self._came_where_a_closed_cut_ended(name, facts_of(self.world.truth, found.match_key)):
+        if missing and self._stands_in_a_closed_cut(name, facts_of(self.world.truth, found.match_key)):
             return True
         if found.break_class.startswith("missing_in_ledger") and self._a_row_went_unread(name, found):
             return True
@@ -610,11 +609,6 @@ class Oracle:
         if not came:
             return False
         return any(one in SEEN_IN_PART and when >= max(came) for when, one in self.doubted.get(name, ()))
-
-    def _came_where_a_closed_cut_ended(self, name: str, facts: KeyFacts) -> bool:
-        """Does an event that no cut has read stand at an offset that the doubt of a closed cut names?"""
-        unread = unread_events(self.world, name, facts.events)
-        return any(came_where_a_closed_cut_ended(self.world, name, one) for one in unread)
 
     def _a_row_went_unread(self, name: str, found: Break) -> bool:
         """Has a cut that was closed one of its rows, or did a run say, after one came, that rows are in no cut?"""

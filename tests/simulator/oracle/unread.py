@@ -104,24 +104,6 @@ def closed_over(world: World, name: str, event: EventFact) -> list[VerdictRow]:
     ]
 
 
-def came_where_a_closed_cut_ended(world: World, name: str, event: EventFact) -> bool:
-    """Had an unclean election cut the log back into a cut that a person closed, and did the event come in place of what
-    stood there? The doubt names its offset, and no run has read there or reads there again.
-    """
-    books, losses = world.store.of(name), world.truth.losses
-    return any(
-        Doubt.CUT_CLOSED in row.doubts
-        and (part := books.cuts[n].cut.slice_of(event.place)) is not None
-        and part.snapshot.topic_id == event.topic_id
-        and part.offsets.kafka_offset_start <= event.offset < part.offsets.kafka_offset_end
-        and any(
-            what == "truncated" and place == event.place and up_to <= event.offset and at <= event.written_at
-            for at, what, place, up_to in losses
-        )
-        for n, row in books.verdicts.items()
-    )
-
-
 def was_taken(world: World, event: EventFact, *, before: datetime) -> bool:
     """Had retention or compaction taken it by then?"""
     return any(
