@@ -7,14 +7,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+import psycopg
+
 from lab.faults.open_transactions import Held, OpenDatabaseTransaction, OpenProducerTransaction
 from lab.faults.round_plan import RELAY_SLOT, Batch, Plan
 from lab.faults.step_faults import FaultMaker, FiredFaults
 from lab.servers.log_ends import LogEnds
+from lab.servers.process import wait_until
 from lab.servers.stack import LabAddresses
 from lab.services.delivery_mode import DeliveryMode
 from lab.services.event import Payment
 from lab.services.kafka_clients import new_admin
+from lab.services.ledger import horizon_xid, next_xid
 from lab.services.namespace import PAYMENT_PARTITIONS, REQUEST_PARTITIONS, Namespace
 from lab.services.service_protocol import ServiceSettings
 from lab.services.service_slot import Slot
@@ -183,6 +187,7 @@ class RunningRound:
     def _drain(self) -> None:
         """Let posters and relay handle all they can see: up to the LSO, and up to the ledger horizon."""
         self._wait_for_markers()
+        self._wait_for_horizon()
         self._sync(self.posters + self.relays)
 
     def _sync(self, slots: Sequence[Slot]) -> None:
@@ -194,6 +199,15 @@ class RunningRound:
         """Wait until only the holds hold a partition back."""
         held = {place for hold in self.holds if isinstance(hold, OpenProducerTransaction) for place in hold.partitions}
         self.log_ends.wait_until_decided([place for place in self.round.names.places if place not in held])
+
+    def _wait_for_horizon(self) -> None:
+        """Wait until only the holds hold the ledger's horizon back, and no transaction of another book."""
+        if any(isinstance(hold, OpenDatabaseTransaction) for hold in self.holds):
+            return
+        dsn = self.round.addresses.ledger_owner_dsn
+        with psycopg.connect(dsn, autocommit=True, application_name=self.round.names.group("drain")) as connection:
+            end = next_xid(connection)
+            wait_until(lambda: horizon_xid(connection) >= end, what="the ledger horizon")
 
     def _check_fired(self) -> None:
         """A fault that did not fire makes the round worthless as a test."""

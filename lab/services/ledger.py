@@ -8,6 +8,7 @@ it.
 import uuid
 from dataclasses import dataclass
 from datetime import datetime
+from typing import LiteralString
 
 import psycopg
 from psycopg import sql
@@ -187,7 +188,16 @@ class Ledger:
 
 def horizon_xid(connection: psycopg.Connection) -> int:
     """Give the ledger horizon: every database transaction below it has ended."""
-    row = connection.execute("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint").fetchone()
+    return _xid(connection, "pg_snapshot_xmin")
+
+
+def next_xid(connection: psycopg.Connection) -> int:
+    """Give the id that no database transaction has yet, and all that wrote are below."""
+    return _xid(connection, "pg_snapshot_xmax")
+
+
+def _xid(connection: psycopg.Connection, of_the_snapshot: LiteralString) -> int:
+    row = connection.execute(f"SELECT {of_the_snapshot}(pg_current_snapshot())::text::bigint").fetchone()
     assert row is not None
     return int(row[0])
 

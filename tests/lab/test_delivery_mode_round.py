@@ -2,11 +2,14 @@
 
 import uuid
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from lab.rounds.delivery_mode_round import Round, RunningRound, prepare, run_traffic
+from lab.servers.process import wait_until
 from lab.servers.stack import LabStack
 from lab.services.delivery_mode import DeliveryMode
 from lab.services.event import Leg, partition_of
@@ -83,6 +86,26 @@ def test_each_copy_tells_whether_it_was_retried_or_reprocessed(
 def test_the_truth_survives_its_file(finished: tuple[Round, Truth], lab_folder: Path) -> None:
     finished[1].write(lab_folder / "truth.json")
     assert Truth.read(lab_folder / "truth.json") == finished[1]
+
+
+def test_the_last_payout_is_published_though_another_book_holds_the_horizon_for_a_moment(lab_stack: LabStack) -> None:
+    round_ = prepare(lab_stack, DeliveryMode.EXACTLY_ONCE, seed=1, namespace="beside")
+    with psycopg.connect(lab_stack.ledger_owner_dsn) as other, ThreadPoolExecutor(1) as pool:
+        other.execute("SELECT pg_current_xact_id()")
+        traffic = pool.submit(run_traffic, round_, payments=6, payouts=4, holds=False, faults=False)
+        wait_until(lambda: traffic.done() or _is_drained(lab_stack, round_), what="the first drain")
+        other.commit()
+        with traffic.result(60) as running:
+            running.release()
+    assert find_breaks(_books(lab_stack, round_)) == Counter()
+
+
+def _is_drained(stack: LabStack, round_: Round) -> bool:
+    """Does the round wait for the ledger's horizon?"""
+    with psycopg.connect(stack.ledger_owner_dsn) as connection:
+        name = round_.names.group("drain")
+        statement = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"
+        return connection.execute(statement, [name]).fetchone() == (1,)
 
 
 def _books(stack: LabStack, round_: Round) -> Books:
