@@ -45,7 +45,7 @@ def test_nothing_is_left_of_a_round_that_is_interrupted_while_spark_works(lab_fo
         while b"faults are planted" not in runner.stdout.readline():
             assert runner.poll() is None, log.read_text(errors="replace")[-3000:]
         artifacts = lab_folder / "rounds" / "1" / "artifacts"
-        wait_until(lambda: _judges(runner.pid, artifacts), what="a run", deadline_seconds=60)
+        wait_until(lambda: _judges(artifacts), what="a run", deadline_seconds=60)
         server = json.loads((artifacts / "spark" / "server.json").read_text())
         for process in (psutil.Process(runner.pid), psutil.Process(server["pid"])):
             family += [process, *process.children(recursive=True)]
@@ -57,12 +57,6 @@ def test_nothing_is_left_of_a_round_that_is_interrupted_while_spark_works(lab_fo
     wait_until(lambda: not [m for m in family if m.is_running()], what="the children's end", deadline_seconds=20)
 
 
-def _judges(pid: int, artifacts: Path) -> bool:
-    """Is a Spark app among the descendants, and has it a cut: its log is named for one by then?"""
-    commands = []
-    for child in psutil.Process(pid).children(recursive=True):
-        try:
-            commands.append(" ".join(child.cmdline()))
-        except psutil.NoSuchProcess:
-            continue
-    return any("reconcile_app" in command for command in commands) and any(artifacts.glob("logs/*/*.log"))
+def _judges(artifacts: Path) -> bool:
+    """Has a Spark client been told the cut of a window? Its log is named for it by then; 0 is the baseline's."""
+    return any(artifacts.glob("logs/*/[1-9]*.log"))
