@@ -203,10 +203,11 @@ def unread_where_closed(by_key: HitsByKey, closed: Sequence[Cut]) -> HitsByKey:
     """Return the same hits; one in a slice of a closed cut is unread, not matched in an earlier slice."""
     if not closed:
         return by_key
-    return {key: tuple(_unread(seen, closed) for seen in found) for key, found in by_key.items()}
+    return {key: tuple(unread_if_closed(seen, closed) for seen in found) for key, found in by_key.items()}
 
 
-def _unread(seen: LookupHit, closed: Iterable[Cut]) -> LookupHit:
+def unread_if_closed(seen: LookupHit, closed: Iterable[Cut]) -> LookupHit:
+    """Return one hit as `unread_where_closed` does."""
     is_unread = seen.place is RecordLocation.EARLIER_SLICE and any(_stands_in(seen, cut) for cut in closed)
     return replace(seen, place=RecordLocation.UNREAD) if is_unread else seen
 

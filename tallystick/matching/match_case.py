@@ -96,7 +96,8 @@ class MatchGroup:
     surplus_rows: rows that earlier runs judged a surplus, where a row that is written anew comes again: it may be what
     they repeat, so they are not what it repeats.
 
-    one_too_many: rows that earlier runs judged a surplus, and that nothing has ended since.
+    one_too_many: rows that earlier runs judged a surplus, and that nothing has ended since. beside_unread: those judged
+    so beside a row that no cut has read, written off since or not.
     undecided: of a group, copies that earlier runs could not judge: no group was closed with them.
     """
 
@@ -105,6 +106,7 @@ class MatchGroup:
     lookup_hits: tuple[LookupHit, ...] = ()
     surplus_rows: frozenset[str] = frozenset()
     one_too_many: frozenset[str] = frozenset()
+    beside_unread: frozenset[str] = frozenset()
     undecided: frozenset[str] = frozenset()
     parts: ItemSide | None = None
 

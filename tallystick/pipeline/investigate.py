@@ -52,7 +52,7 @@ from tallystick.matching.grouping import (
 )
 from tallystick.matching.known_repairs import Believed, action_ids_of, believed_records, believed_rows, repairs_by_id
 from tallystick.matching.ledger_horizon import unread_where_reused
-from tallystick.matching.match_case import Deadlines, Entry, MatchGroup, MatchResult
+from tallystick.matching.match_case import Deadlines, Entry, MatchGroup, MatchResult, RecordLocation
 from tallystick.matching.pairing import pair_key, topic_of
 from tallystick.matching.producer_acks import without_compacted
 from tallystick.matching.record_location import without_reversals_cut_away, without_those_gone
@@ -78,7 +78,12 @@ from tallystick.pipeline.run_history import RunHistory, inputs_of_before
 from tallystick.pipeline.sources import Sources
 from tallystick.store.plans.plan_store import known_repairs
 from tallystick.store.runs.loss_store import transactions_judged_before
-from tallystick.store.runs.open_item_store import judged_items_as_of, left_rows_as_of, undecided_items_as_of
+from tallystick.store.runs.open_item_store import (
+    judged_items_as_of,
+    left_rows_as_of,
+    rows_beside_unread_as_of,
+    undecided_items_as_of,
+)
 from tallystick.store.runs.sample_store import read_samples
 
 
@@ -336,6 +341,7 @@ def pair(dated: DatedItems) -> PairedItems:
     contract, look_ups = scanned.contract, located.look_ups
     surplus_rows = _surplus_rows(scanned.engine, scanned.cut, look_ups) if contract.ledger.by_xmin else frozenset[str]()
     one_too_many = frozenset(located.grouped.surplus_items)
+    beside_unread = _beside_unread(scanned.engine, scanned.cut, located.groups, look_ups)
     undecided = _undecided(scanned.engine, scanned.cut, look_ups) if contract.parts_side else frozenset[str]()
     hits, around = located.believed.lookup_hits, look_ups.cluster_state
     cases = (
@@ -346,6 +352,7 @@ def pair(dated: DatedItems) -> PairedItems:
             lookup_hits=without_compacted(hits.get(case.match_key, ()), around),
             surplus_rows=surplus_rows,
             one_too_many=one_too_many,
+            beside_unread=beside_unread,
             undecided=undecided,
         )
         for case in located.groups
@@ -612,6 +619,16 @@ def _surplus_rows(engine: Engine, cut: Cut, look_ups: LookUps) -> frozenset[str]
     rows = {seen.item_id for found in look_ups.by_key.values() for seen in found if seen.side is ItemSide.LEDGER}
     judged = judged_items_as_of(engine, cut.contract, cut.n, rows)
     return frozenset(item.item_id for item in judged if may_be_taken_back(item))
+
+
+def _beside_unread(engine: Engine, cut: Cut, groups: Iterable[MatchGroup], look_ups: LookUps) -> frozenset[str]:
+    """Return those of the rows that look-ups show of an event alone which earlier runs called one too many beside one
+    that nobody has read.
+    """
+    alone = (one.match_key for one in groups if len(one.copies) == 1 and one.side(ItemSide.TOPIC))
+    seen_of = (seen for key in alone for seen in look_ups.by_key.get(key, ()))
+    rows = {seen.item_id for seen in seen_of if seen.place is RecordLocation.EARLIER_SLICE}
+    return rows_beside_unread_as_of(engine, cut.contract, cut.n, rows)
 
 
 def _undecided(engine: Engine, cut: Cut, look_ups: LookUps) -> frozenset[str]:

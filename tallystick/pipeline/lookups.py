@@ -29,7 +29,7 @@ from tallystick.ledger.earlier_rows import EarlierRows
 from tallystick.ledger.key_index import ReadableIndexes
 from tallystick.ledger.protocol import LedgerRow
 from tallystick.ledger.unread_rows import UnreadRows, moved_on
-from tallystick.matching.closed_cut import losses_of_closed, pairs_beside_closed, unread_where_closed
+from tallystick.matching.closed_cut import losses_of_closed, pairs_beside_closed, unread_if_closed, unread_where_closed
 from tallystick.matching.grouping import has_an_input_below
 from tallystick.matching.ledger_horizon import locate_row
 from tallystick.matching.match_case import BEYOND_THE_CUT, LookupHit, MatchGroup, RecordLocation
@@ -222,7 +222,7 @@ def _lookup_hits(
     contract, keys = sides.contract, [case.match_key for case in asked.keyed]
     rows = sides.ledger.look_up_rows(keys, cut.ledger_slice)
     in_ledger = {
-        case.match_key: asked.row_names.named(case, list(_located(rows[case.match_key], cut.ledger_slice)))
+        case.match_key: asked.row_names.named(case, list(_located(rows[case.match_key], cut.ledger_slice, past.closed)))
         for case in asked.keyed
         if case.match_key in rows
     }
@@ -254,11 +254,13 @@ def _lookup_hits(
     return unread_where_closed(by_key, past.closed), by_transaction
 
 
-def _located(rows: Sequence[LedgerRow], ledger_slice: LedgerSlice) -> Iterator[LookupHit]:
-    """Locate the rows of one key. One that a compensation's row takes back says its money."""
+def _located(rows: Sequence[LedgerRow], ledger_slice: LedgerSlice, closed: Sequence[Cut]) -> Iterator[LookupHit]:
+    """Locate the rows of one key: an item with a row's id is never of one that nobody has read. One that a
+    compensation's row takes back says its money.
+    """
     taken_back = {row.reverses for row in rows if row.action_id}
     for row in rows:
-        seen = locate_row(row, ledger_slice)
+        seen = unread_if_closed(locate_row(row, ledger_slice), closed)
         money = {"amount_minor": row.amount_minor, "currency": row.currency} if row.row_id in taken_back else {}
         yield replace(seen, detail={**seen.detail, **money})
 

@@ -3,7 +3,7 @@
 One file, since each story is a line of the same list and is told by the same few questions.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -1482,6 +1482,24 @@ def test_an_event_that_too_few_replicas_had_is_none_too_many_where_its_row_was_b
     )
     of_keys = played.oracle.reported.get("books", {}).values()
     assert {str(one.break_class) for some in of_keys for _, one in some} == told
+
+
+_HELD_BACK = (("fall_behind", 3, 6), ("trade", 2, 5), ("cluster_down", 0, 0, 33))
+_ITS_FILE_AGAIN = (("cluster_down", 0, 0, 35), "window", ("cluster_down", 0, 0), ("file_written_twice", 3, 3), "window")
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        ("window", *_HELD_BACK, "window", ("close_cut", 0, 2), ("cluster_down", 0, 0), *_ITS_FILE_AGAIN),
+        (*_HELD_BACK, "window", ("cluster_down", 0, 0), *_ITS_FILE_AGAIN, ("archive", 3, 5)),
+    ],
+    ids=["its row is in a cut that was closed unread", "its row is older than the books, and was archived"],
+)
+def test_nor_one_whose_row_nobody_has_read_and_whose_file_came_again_with_its_row_ids(steps: Sequence[Any]) -> None:
+    played = play(Config(slice_by="parquet", carrier_mode="at_most"), *steps)
+    of_keys = played.oracle.reported.get("books", {}).values()
+    assert {str(one.break_class) for some in of_keys for _, one in some} == {"duplicate_in_ledger"}
 
 
 def test_a_row_is_no_duplicate_of_one_whose_reversal_was_updated_and_lies_beyond_the_cut() -> None:

@@ -26,10 +26,11 @@ from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import DoubtFound
 from tallystick.model.item_reason import ReasonCode, read_reason
 from tallystick.model.offsets import OffsetRange, TopicPartition
-from tallystick.model.open_item import ItemSide, ItemState
+from tallystick.model.open_item import ItemSide, ItemState, WriteOff
 from tallystick.model.verdict import Verdict
 from tallystick.store.alerts.alert_store import firing_names, pending_alerts
 from tallystick.store.breaks.break_store import keys_whose_copies_differ, transactions_with_lonely_copies
+from tallystick.store.breaks.write_off_store import write_off_break
 from tallystick.store.runs.contract_store import (
     StoredContractRefused,
     contract_begun_under,
@@ -62,6 +63,7 @@ from tallystick.store.runs.open_item_store import (
     judged_items_as_of,
     left_rows_as_of,
     open_items_as_of,
+    rows_beside_unread_as_of,
     undecided_items_as_of,
 )
 from tallystick.store.runs.outstanding_store import outstanding_breaks, outstanding_classes
@@ -638,6 +640,30 @@ def test_of_rows_read_again_the_store_tells_which_were_judged_before_that_cut(st
     assert judged_items_as_of(store, "payouts", 3, asked) == items[:1]
     assert judged_items_as_of(store, "payouts", 2, asked) == items
     assert judged_items_as_of(store, "payouts", 1, asked) == judged_items_as_of(store, "payouts", 3, set()) == ()
+
+
+def test_of_rows_one_too_many_the_store_tells_which_were_so_beside_one_that_nobody_had_read(
+    store: Engine, books: Any
+) -> None:
+    places = {"a": ("ledger", "unread"), "b": ("ledger", "before_baseline"), "c": ("ledger", "earlier_slice")}
+    places["d"] = ("topic", "unread")
+    repeats = [
+        replace(
+            books.missing(key),
+            break_class=BreakClass.DUPLICATE_IN_LEDGER,
+            evidence={"found_elsewhere": [{"at": f"{side}:9", "place": place}]},
+        )
+        for key, (side, place) in places.items()
+    ]
+    items = tuple(books.item(one, n=1, pairable=False) for one in repeats)
+    books.commit(store, books.result(0))
+    books.commit(store, books.result(1, verdict=Verdict.BROKEN, breaks=tuple(repeats), items=items))
+    asked = {f"ledger:{key}" for key in (*places, "e")}
+    assert rows_beside_unread_as_of(store, "payouts", 2, asked) == {"ledger:a", "ledger:b"}
+    assert rows_beside_unread_as_of(store, "payouts", 2, {"ledger:a", "ledger:c"}) == {"ledger:a"}
+    assert rows_beside_unread_as_of(store, "payouts", 1, asked) == rows_beside_unread_as_of(store, "payouts", 2, ())
+    write_off_break(store, "payouts", repeats[0].break_id.hex, WriteOff(by="Ada", reason="a file twice", at_utc=NOON))
+    assert rows_beside_unread_as_of(store, "payouts", 9, asked) == {"ledger:a", "ledger:b"}
 
 
 def test_of_copies_that_nobody_could_judge_the_store_tells(store: Engine, books: Any) -> None:

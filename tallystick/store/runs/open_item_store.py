@@ -14,6 +14,7 @@ from sqlalchemy import (
     Subquery,
     Text,
     any_,
+    cast,
     func,
     literal,
     or_,
@@ -21,7 +22,9 @@ from sqlalchemy import (
     text,
     true,
 )
+from sqlalchemy.dialects.postgresql import JSONPATH
 
+from tallystick.matching.match_case import RecordLocation
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.item_reason import read_reason
@@ -34,6 +37,9 @@ from tallystick.store.schema import (
 
 _IS_LEFT_ROW = text("open_item.state in ('undecidable', 'written_off') and open_item.side = 'ledger'")
 """In the words of the index open_item_left_rows, which a plan that knows no values takes by them alone."""
+
+_BESIDE_UNREAD = f"""$.found_elsewhere[*] ? (@.at starts with "{ItemSide.LEDGER}:" && (
+    @.place == "{RecordLocation.UNREAD}" || @.place == "{RecordLocation.BEFORE_BASELINE}"))"""
 
 
 def open_items_as_of(engine: Engine, contract_name: str, n: int) -> tuple[OpenItem, ...]:
@@ -67,6 +73,23 @@ def judged_items_as_of(engine: Engine, contract_name: str, n: int, item_ids: Col
     judged = items_with_class(newest).where(newest.c.state.in_([ItemState.BROKEN, ItemState.WRITTEN_OFF]))
     with engine.connect() as connection:
         return tuple(item_of_row(row) for row in connection.execute(judged.order_by(newest.c.item_id.collate("C"))))
+
+
+def rows_beside_unread_as_of(engine: Engine, contract_name: str, n: int, item_ids: Collection[str]) -> frozenset[str]:
+    """Return those of these rows that the cuts before n called one too many beside one that no cut has read: none of
+    them shows that its key was paired.
+    """
+    if not item_ids:
+        return frozenset()
+    newest = _newest_of(contract_name, n, item_ids)
+    statement = (
+        select(newest.c.item_id)
+        .join(item_break, item_break.c.break_id == newest.c.break_id)
+        .where(item_break.c.break_class == BreakClass.DUPLICATE_IN_LEDGER)
+        .where(func.jsonb_path_exists(item_break.c.evidence, cast(_BESIDE_UNREAD, JSONPATH)))
+    )
+    with engine.connect() as connection:
+        return frozenset(connection.scalars(statement))
 
 
 def undecided_items_as_of(engine: Engine, contract_name: str, n: int, item_ids: Collection[str]) -> frozenset[str]:

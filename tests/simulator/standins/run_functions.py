@@ -275,6 +275,21 @@ def judged_items_as_of(engine: Store, contract_name: str, n: int, item_ids: Coll
     return tuple(item for item in newest if item.item_id in item_ids and item.state in judged)
 
 
+def rows_beside_unread_as_of(engine: Store, contract_name: str, n: int, item_ids: Collection[str]) -> frozenset[str]:
+    newest = engine.of(contract_name).newest_before(n) if item_ids else ()
+    return frozenset(
+        item.item_id
+        for item in newest
+        if item.item_id in item_ids
+        and item.found_as is BreakClass.DUPLICATE_IN_LEDGER
+        and item.break_id is not None
+        and any(
+            seen["at"].startswith("ledger:") and seen["place"] in ("unread", "before_baseline")
+            for seen in engine.breaks[item.break_id][2].evidence["found_elsewhere"]
+        )
+    )
+
+
 def undecided_items_as_of(engine: Store, contract_name: str, n: int, item_ids: Collection[str]) -> frozenset[str]:
     newest = engine.of(contract_name).newest_before(n) if item_ids else ()
     return frozenset(one.item_id for one in newest if one.item_id in item_ids and one.state is ItemState.UNDECIDABLE)

@@ -349,6 +349,24 @@ def test_an_event_is_no_second_one_whose_only_row_that_a_cut_has_read_is_one_too
     assert residue.fate is MatchStatus.EXTRA
 
 
+@pytest.mark.parametrize("direction", [T2L, L2T])
+def test_an_event_alone_is_undecidable_whose_only_row_was_a_second_one_to_a_row_that_nobody_has_read(
+    direction: Direction,
+) -> None:
+    """Found by the simulated world: the first row was archived before its event could be read. Of an event that comes
+    with a row of its own, the key was paired: it is paid again.
+    """
+
+    def said(*copies: Entry, beside_unread: set[str]) -> set[MatchStatus]:
+        read = seen(LEDGER, RecordLocation.EARLIER_SLICE, 2)
+        case = replace(case_of(*copies, lookup_hits=[read]), beside_unread=frozenset(beside_unread))
+        return set(fates(pair_key(case, direction=direction, deadlines=deadlines_of())).values())
+
+    assert said(event(12), beside_unread={"ledger:2"}) == {MatchStatus.PAIRED_BEFORE}
+    assert said(event(12), beside_unread={"ledger:9"}) == {MatchStatus.EXTRA}
+    assert MatchStatus.EXTRA in said(event(12), row(3), beside_unread={"ledger:2"})
+
+
 def test_a_row_written_anew_beside_the_one_that_repeats_it_is_no_second_duplicate() -> None:
     beside = [seen(LEDGER, RecordLocation.EARLIER_SLICE, 2), seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 5)]
     case = replace(case_of(row(1), lookup_hits=beside), surplus_rows=frozenset({"ledger:2"}))
