@@ -113,7 +113,10 @@ class OffsetsUnread:
     at_topic: Mapping[str, int] = field(default_factory=dict)
     """On one, by its name."""
     unreadable_at: Mapping[str, int] = field(default_factory=dict)
-    """On one: the newest judged cut with records that it could not read, and that the log may not have any more."""
+    """On one: the newest judged cut with records that it could not read, and that the log may not have any more; or by
+    which all that had been read had left the log, and the partition had another leader: what that one had cut back, and
+    what came in its place, has left nothing that could be compared.
+    """
 
     def of_topic(self, topic: str) -> int:
         """Return that cut for one topic; for one that nobody asked about, the newest of any."""

@@ -64,9 +64,13 @@ class PartitionSnapshot:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedPart:
-    """The position up to which cuts with a verdict have read one partition. kafka_offset_end: exclusive."""
+    """The position up to which cuts with a verdict have read one partition, and what the newest of them found there.
+    kafka_offset_end: exclusive.
+    """
 
     topic_id: str
+    leader_epoch: int
+    log_start: int
     kafka_offset_end: int
 
 

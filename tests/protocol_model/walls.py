@@ -204,7 +204,11 @@ class Walls:
 
     def judged_parts(self, *_: object, **__: object) -> dict[TopicPartition, JudgedPart]:
         end = self.start.ask("judged_parts")
-        return {TopicPartition(topic=TOPIC, partition=0): JudgedPart(topic_id="0", kafka_offset_end=end)}
+        return {
+            TopicPartition(topic=TOPIC, partition=0): JudgedPart(
+                topic_id="0", leader_epoch=0, log_start=0, kafka_offset_end=end
+            )
+        }
 
     def published_behind(self, _engine: object, plan_ids: Collection[UUID]) -> dict[UUID, Mapping[str, Any]]:
         plans = tuple(sorted(self.scene.cut_of_plan[one] for one in plan_ids))

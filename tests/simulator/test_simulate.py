@@ -124,7 +124,7 @@ UNSEEN = "expired before a run looked there"
                 *("window", "window", ("plan_and_act", 0, 5)),
             ),
             UNSEEN,
-            id="cut back behind the baseline, and published again",
+            id="cut back behind the baseline, and left to people",
         ),
         pytest.param(
             Config(direction="topic_to_topic", slice_by="topic", carrier_mode="at_most"),

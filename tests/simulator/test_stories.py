@@ -1502,6 +1502,19 @@ def test_nor_one_whose_row_nobody_has_read_and_whose_file_came_again_with_its_ro
     assert {str(one.break_class) for some in of_keys for _, one in some} == {"duplicate_in_ledger"}
 
 
+@pytest.mark.parametrize(("first", "published"), [("truncate", False), ("wait", True)])
+def test_no_event_is_published_again_that_may_have_come_where_a_log_was_cut_back_and_expired_unseen(
+    first: str, published: bool
+) -> None:
+    """All that was read has left the log, and it has another leader: nothing is left that a run could compare."""
+    played = play(
+        Config(direction="ledger_to_topic", slice_by="written_xid", carrier_mode="at_least"),
+        *(("trade", 0, 4), (first, 0, 5, 27), "window", ("half_trade", 2, 4), ("retain_all", 0, 3)),
+        *("window", "window", ("plan_and_act", 0, 5)),
+    )
+    assert any("the executor publishes ev-2-payout" in line for line in played.world.told) == published
+
+
 def test_a_row_is_no_duplicate_of_one_whose_reversal_was_updated_and_lies_beyond_the_cut() -> None:
     played = play(
         Config(carrier_mode="at_least", posts="negated"),

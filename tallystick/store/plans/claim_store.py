@@ -152,7 +152,12 @@ def judged_parts(engine: Engine, contract_name: str, *, planned_at: int) -> dict
     return {
         TopicPartition(
             topic=row.details["offsets"]["topic"], partition=row.details["offsets"]["partition"]
-        ): JudgedPart(topic_id=row.details["snapshot"]["topic_id"], kafka_offset_end=row.ends_at)
+        ): JudgedPart(
+            topic_id=row.details["snapshot"]["topic_id"],
+            leader_epoch=row.details["snapshot"]["leader_epoch"],
+            log_start=row.details["snapshot"]["log_start"],
+            kafka_offset_end=row.ends_at,
+        )
         for row in rows
     }
 

@@ -6,7 +6,9 @@ from typing import Any
 from sqlalchemy import (
     ARRAY,
     BigInteger,
+    ColumnElement,
     Engine,
+    FromClause,
     Integer,
     Select,
     Text,
@@ -172,8 +174,9 @@ def last_cuts_with_offsets_unread(
     """Return the newest judged cut that had lost offsets before they were read, or was closed with a slice of a topic
     that is not empty: on any topic, and on each of these.
 
-    And the newest that could not read what the log may not have any more. log_starts: as they are now, to look for what
-    has gone since the cut that a plan was made at; None: as the newest run had them, for all that has gone by then.
+    And the newest that could not read what the log may not have any more, as `OffsetsUnread` says. log_starts: as they
+    are now, to look for what has gone since the cut that a plan was made at; None: as the newest run had them, for all
+    that has gone by then.
     """
     doubts, ordered = verdict_table.c.doubts, sorted(topics)
     newest = [
@@ -191,8 +194,53 @@ def last_cuts_with_offsets_unread(
     return OffsetsUnread(
         at=at,
         at_topic=dict(zip(ordered, at_topic, strict=True)),
-        unreadable_at=_unreadable_gone(engine, contract_name, by_now, by_then),
+        unreadable_at=_newest_of_each(
+            _unreadable_gone(engine, contract_name, by_now, by_then),
+            _gone_unseen(engine, contract_name, after=-1 if planned_at is None else planned_at),
+        ),
     )
+
+
+def _newest_of_each(cuts: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:
+    return {topic: max(cuts.get(topic, -1), others.get(topic, -1)) for topic in {**cuts, **others}}
+
+
+def _gone_unseen(engine: Engine, contract_name: str, *, after: int) -> dict[str, int]:
+    """Return, by topic, the newest judged cut behind that one by which all that had been read of a partition had left
+    the log, and the partition had another leader.
+    """
+    before = cut_slice.alias("before")
+
+    def of_snapshot(of: FromClause, name: str) -> ColumnElement[int]:
+        return big_integer(of.c.details["snapshot"][name])
+
+    statement = (
+        select(
+            cut_slice.c.details["offsets"]["topic"].as_string().label("topic"),
+            func.max(cut_slice.c.cut_n).label("newest"),
+        )
+        .join(
+            before,
+            (before.c.contract == cut_slice.c.contract)
+            & (before.c.side == cut_slice.c.side)
+            & (before.c.slice_n == cut_slice.c.previous_slice_n),
+        )
+        .join(
+            verdict_table,
+            (verdict_table.c.contract == cut_slice.c.contract) & (verdict_table.c.cut_n == cut_slice.c.cut_n),
+        )
+        .where(
+            cut_slice.c.contract == contract_name,
+            cut_slice.c.side != LEDGER,
+            cut_slice.c.cut_n > after,
+            of_snapshot(cut_slice, "log_start") == cut_slice.c.starts_at,
+            of_snapshot(cut_slice, "log_start") > of_snapshot(before, "log_start"),
+            of_snapshot(cut_slice, "leader_epoch") != of_snapshot(before, "leader_epoch"),
+        )
+        .group_by("topic")
+    )
+    with engine.connect() as connection:
+        return {row.topic: int(row.newest) for row in connection.execute(statement)}
 
 
 def _unreadable_gone(

@@ -304,7 +304,12 @@ def judged_parts(engine: Store, contract_name: str, *, planned_at: int) -> dict[
             if (closed := books.cuts[n].cut.slice_of(name)) is not None and len(closed.offsets)
         ]
         end = min([part.offsets.kafka_offset_end, *unread])
-        found[name] = JudgedPart(topic_id=part.snapshot.topic_id, kafka_offset_end=end)
+        found[name] = JudgedPart(
+            topic_id=part.snapshot.topic_id,
+            leader_epoch=part.snapshot.leader_epoch,
+            log_start=part.snapshot.log_start,
+            kafka_offset_end=end,
+        )
     return found
 
 

@@ -450,11 +450,20 @@ def last_cuts_with_offsets_unread(
         <= part.offsets.kafka_offset_start
         < by_now.get(part.offsets.topic_partition, 0)
     }
+    unseen = {
+        (part.offsets.topic, n)
+        for n in books.verdicts
+        if n > (-1 if planned_at is None else planned_at) and n > 0
+        for part in books.cuts[n].cut.topic_slices
+        if (before := books.cuts[n - 1].cut.slice_of(part.offsets.topic_partition)) is not None
+        and before.snapshot.log_start < part.snapshot.log_start == part.offsets.kafka_offset_start
+        and before.snapshot.leader_epoch != part.snapshot.leader_epoch
+    }
     of_cut = {n: _topics_left_unread(books.cuts[n].cut, row.result.doubts) for n, row in books.verdicts.items()}
     return OffsetsUnread(
         at=max((n for n, left in of_cut.items() if left), default=-1),
         at_topic={topic: max((n for n, left in of_cut.items() if topic in left), default=-1) for topic in topics},
-        unreadable_at={topic: max((n for of, n in gone if of == topic), default=-1) for topic in topics},
+        unreadable_at={topic: max((n for of, n in gone | unseen if of == topic), default=-1) for topic in topics},
     )
 
 

@@ -41,7 +41,11 @@ def standing(offset: int, *, reverses: str = "") -> CurrentEvent:
     return CurrentEvent(topic="payouts", partition=0, kafka_offset=offset, action_id="", reverses=reverses, value=VALUE)
 
 
-JUDGED_TO_9 = {TopicPartition(topic="payouts", partition=0): JudgedPart(topic_id="id", kafka_offset_end=9)}
+JUDGED_TO_9 = {
+    TopicPartition(topic="payouts", partition=0): JudgedPart(
+        topic_id="id", leader_epoch=1, log_start=0, kafka_offset_end=9
+    )
+}
 
 
 def taking_back(offset: int, of: int) -> CurrentEvent:
@@ -60,7 +64,11 @@ def part(n: int, log_start: int, topic_id: str = "id") -> PartitionSnapshot:
     )
 
 
-JUDGED = {TopicPartition(topic="payouts", partition=0): JudgedPart(topic_id="id", kafka_offset_end=40)}
+JUDGED = {
+    TopicPartition(topic="payouts", partition=0): JudgedPart(
+        topic_id="id", leader_epoch=1, log_start=0, kafka_offset_end=40
+    )
+}
 
 
 @pytest.mark.parametrize(
@@ -76,6 +84,25 @@ JUDGED = {TopicPartition(topic="payouts", partition=0): JudgedPart(topic_id="id"
 def test_what_the_log_forgot_must_have_been_judged(parts: list[PartitionSnapshot], reason: str | None) -> None:
     said = why_not_read_whole(parts, JUDGED)
     assert said is None if reason is None else str(said).startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("log_start", "log_start_then", "leader_epoch", "is_refused"),
+    [(40, 0, 2, True), (40, 0, 1, False), (39, 0, 2, False), (40, 40, 2, False)],
+    ids=["all gone", "its leader stayed", "the last one is there", "all had gone before"],
+)
+def test_nothing_is_provable_where_a_later_leader_may_have_cut_back_all_that_was_read_and_it_is_gone(
+    log_start: int, log_start_then: int, leader_epoch: int, is_refused: bool
+) -> None:
+    known = {name: replace(one, log_start=log_start_then) for name, one in JUDGED.items()}
+    said = why_not_read_whole([replace(part(0, log_start), leader_epoch=leader_epoch)], known)
+    assert said == (
+        "not provable: all that runs have read of payouts[0] has left the log, and it has another leader by now: what "
+        "that one cut back, and what came in its place, nobody would have seen; let the next window be judged, then "
+        "plan anew"
+        if is_refused
+        else None
+    )
 
 
 def test_what_no_run_has_read_begins_where_the_newest_one_ended_or_where_the_log_does() -> None:

@@ -108,7 +108,9 @@ class Log:
     def judged_parts(self, *_: str, planned_at: int) -> dict[TopicPartition, JudgedPart]:
         assert planned_at == PLANNED_AT
         return {
-            TopicPartition(topic=topic, partition=0): JudgedPart(topic_id="t", kafka_offset_end=READ_UP_TO)
+            TopicPartition(topic=topic, partition=0): JudgedPart(
+                topic_id="t", leader_epoch=0, log_start=0, kafka_offset_end=READ_UP_TO
+            )
             for topic in self.contract.topics
         }
 

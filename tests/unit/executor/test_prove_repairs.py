@@ -47,7 +47,11 @@ UNREAD = OffsetsUnread(at=LATER)
 
 def proof(*, offsets_lost_at: int, on_its_topic: int | None = None) -> Any:
     """The log begins where the newest cut with a verdict ends."""
-    judged = {TopicPartition(topic="payouts", partition=0): JudgedPart(topic_id="t", kafka_offset_end=9)}
+    judged = {
+        TopicPartition(topic="payouts", partition=0): JudgedPart(
+            topic_id="t", leader_epoch=0, log_start=0, kafka_offset_end=9
+        )
+    }
     settled = SimpleNamespace(of=lambda _: (PART,))
     at_topic = {} if on_its_topic is None else {ITEM.topic: on_its_topic}
     unread = OffsetsUnread(at=offsets_lost_at, at_topic=at_topic)
