@@ -34,11 +34,11 @@ from tallystick.store.runs.cut_store import last_cuts_read_whole
 from tallystick.store.runs.loss_store import (
     last_cut_with_rows_unread,
     last_cuts_before_rows,
-    last_cuts_with_offsets_unread,
 )
 from tallystick.store.runs.outstanding_store import outstanding_breaks
 from tallystick.store.runs.run_history_store import cluster_state_document
 from tallystick.store.runs.run_store import list_runs, read_run
+from tallystick.store.runs.unread_store import last_cuts_with_offsets_unread
 
 
 def draw_plan(

@@ -45,7 +45,7 @@ from tallystick.store.plans.plan_store import (
     StoredAction,
 )
 from tallystick.store.runs.contract_store import contract_begun_under, contract_of_fingerprint
-from tallystick.store.runs.loss_store import last_cuts_with_offsets_unread
+from tallystick.store.runs.unread_store import last_cuts_with_offsets_unread
 
 
 def contract_to_look_by(engine: Engine, contract: Contract, plan: Plan) -> Contract:

@@ -104,7 +104,7 @@ def any_takes_back(rows: Iterable[Entry | LookupHit]) -> bool:
 
 def taken_back_elsewhere(case: MatchGroup, *, rows_keep_sign: bool) -> frozenset[str]:
     """Return item ids of rows that a compensation's row takes back, and of those that do, where this cut reads one of
-    the two at most, and another row of the key stands.
+    the two at most, and another row of the key stands, beyond the cut too.
 
     To another contract the row was one too many: its books may have begun before these, or have lost what these have
     read. Or an earlier run has netted the two, and one was written anew since, or both, and the one that is taken back
@@ -117,20 +117,23 @@ def taken_back_elsewhere(case: MatchGroup, *, rows_keep_sign: bool) -> frozenset
         for seen in case.lookup_hits
         if seen.side is ItemSide.LEDGER and seen.place in _BELOW_THE_SLICE and seen.item_id not in known
     }
-    beyond = {seen.item_id for seen in case.lookup_hits if seen.place is RecordLocation.PENDING} - known
+    beyond = {
+        seen.item_id: _Row.of_hit(seen)
+        for seen in case.lookup_hits
+        if seen.side is ItemSide.LEDGER and seen.place is RecordLocation.PENDING and seen.item_id not in known
+    }
     standing = {copy.item_id for copy in case.side(ItemSide.LEDGER) if not copy.reverses}
-    standing |= {item_id for item_id, row in older.items() if not row.reverses}
+    standing |= {item_id for item_id, row in {**older, **beyond}.items() if not row.reverses}
     found: set[str] = set()
     for item_id, reversal in sorted({**new, **older}.items(), key=lambda one: place_in_order(one[0])):
-        if item_id in new and reversal.action_id and reversal.reverses in beyond and standing - found:
+        others = standing - found - {reversal.reverses}
+        if item_id in new and reversal.action_id and reversal.reverses in beyond and others:
             found.add(item_id)
             continue
         named = older.get(reversal.reverses) or (new.get(reversal.reverses) if item_id in older else None)
         if named is None or not reversal.action_id or named.reverses or reversal.reverses in found:
             continue
-        if named.taken_back_by(rows_keep_sign) == (reversal.amount_minor, reversal.currency) and standing - found - {
-            reversal.reverses
-        }:
+        if others and named.taken_back_by(rows_keep_sign) == (reversal.amount_minor, reversal.currency):
             found |= {item_id, reversal.reverses}
     return frozenset(found)
 

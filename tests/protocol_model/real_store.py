@@ -24,8 +24,8 @@ from tallystick.store.breaks.write_off_store import write_off_break
 from tallystick.store.plans import claim_store, plan_store, reopen_store, switch_store
 from tallystick.store.plans.plan_store import PROGRESS_END, PROGRESS_FROM, PROGRESS_TOPIC_ID, StoredAction
 from tallystick.store.runs.cut_store import CutAlreadyOpen, claim_attempt, save_cut
-from tallystick.store.runs.loss_store import last_cuts_with_offsets_unread
 from tallystick.store.runs.run_store import commit_run, list_runs
+from tallystick.store.runs.unread_store import last_cuts_with_offsets_unread
 
 from .calls import Call
 from .scene import CONTRACT_NAME, FIRST_CUT, NOON, TOPIC, Scene, run_of

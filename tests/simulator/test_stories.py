@@ -1524,6 +1524,15 @@ def test_a_row_is_no_duplicate_of_one_whose_reversal_was_updated_and_lies_beyond
     assert played.world.store.of("books").verdicts[3].result.breaks == ()
 
 
+def test_nor_is_its_reversal_a_duplicate_that_was_updated_while_the_row_that_is_left_lies_beyond_the_cut() -> None:
+    play(
+        Config(carrier_mode="at_most", partitions=2, producer_mode="plain", posts="negated"),
+        *("window", ("pay", 4, 8), ("half_trade", 5, 4), ("pay", 4, 10), "window", ("carry", 1, 2)),
+        *(("commit_second", 1, 3), "window", ("plan_and_act", 1, 7), ("by_hand", 0, 8), ("by_hand", 3, 1), "window"),
+        *(("plan_and_act", 0, 5), ("touch", 4, 1, 26), "window", ("touch", 4, 3, 23), "window"),
+    )
+
+
 @pytest.mark.parametrize(("acts", "told"), [("plan_and_act", []), ("wait", ["duplicate_in_topic_no_idempotence"])])
 def test_what_one_contract_takes_back_is_none_too_many_to_another_that_reads_both_in_one_cut(
     acts: str, told: list[str]

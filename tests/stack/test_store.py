@@ -53,9 +53,7 @@ from tallystick.store.runs.cut_store import (
     read_cut,
 )
 from tallystick.store.runs.loss_store import (
-    _OFFSETS_LOST,
     last_cuts_before_rows,
-    last_cuts_with_offsets_unread,
     last_torn_cut,
     ledger_starts_of,
 )
@@ -70,6 +68,7 @@ from tallystick.store.runs.outstanding_store import outstanding_breaks, outstand
 from tallystick.store.runs.run_history_store import ledger_rows_before
 from tallystick.store.runs.run_store import AttemptFenced, VerdictDiffers, commit_run, list_runs, read_run
 from tallystick.store.runs.sample_store import append_sample, read_samples
+from tallystick.store.runs.unread_store import OFFSETS_LOST, last_cuts_with_offsets_unread
 from tallystick.store.schema import APPEND_ONLY, contract_version
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -517,7 +516,7 @@ def test_the_newest_cut_that_left_offsets_unread_is_told_of_each_topic(store: En
 
     books.commit(store, books.result(0))
     assert told(1, Doubt.HELD_BY_OPEN_TRANSACTION, topic=payouts) == (-1, -1, -1)
-    for n, doubt in enumerate(sorted(_OFFSETS_LOST), start=2):
+    for n, doubt in enumerate(sorted(OFFSETS_LOST), start=2):
         assert told(n, doubt, topic=fees) == (n, n, -1)
     assert told(7, Doubt.LOG_EXPIRED, topic=payouts) == (7, 6, 7)
     assert told(8, Doubt.CUT_CLOSED, offsets=[]) == (7, 6, 7)

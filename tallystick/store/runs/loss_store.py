@@ -1,14 +1,12 @@
 """The losses of earlier runs, for later ones: offsets that expired unread, rows that may be older ones, judged legs."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import (
     ARRAY,
     BigInteger,
-    ColumnElement,
     Engine,
-    FromClause,
     Integer,
     Select,
     Text,
@@ -21,46 +19,19 @@ from sqlalchemy import (
     or_,
     select,
 )
-from sqlalchemy.dialects.postgresql import JSONB, JSONPATH
+from sqlalchemy.dialects.postgresql import JSONPATH
 
-from tallystick.compensation.plan import OffsetsUnread
 from tallystick.contract.contract import Contract
 from tallystick.ledger.unread_rows import UnreadRows
 from tallystick.matching.unreadable_ranges import LedgerStarts, Loss
 from tallystick.model.finding_names import Doubt
-from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import legs_item_id
-from tallystick.store.runs.cut_store import LEDGER, side_name
+from tallystick.store.runs.cut_store import LEDGER
+from tallystick.store.runs.unread_store import OFFSETS_LOST
 from tallystick.store.schema import big_integer, cut_slice, open_item
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import verdict as verdict_table
 
-_OFFSETS_LOST = (
-    Doubt.LOG_EXPIRED,
-    Doubt.LOG_COMPACTED,
-    Doubt.LOG_TRUNCATED,
-    Doubt.LOG_REWRITTEN,
-    Doubt.TOPIC_RECREATED,
-)
-"""Doubts under which an event may have stood where no run has read it."""
-
-
-def _offsets_unread(of_topic: str, on_topic: str) -> str:
-    """Return the path of the doubts under which a cut left offsets unread: lost, of a topic, or closed, on a topic."""
-    lost = " || ".join(f'@.doubt == "{doubt}"' for doubt in _OFFSETS_LOST)
-    return f"""$[*] ? (
-        ({lost}) {of_topic}
-        || @.doubt == "{Doubt.CUT_CLOSED}" && (!exists(@.details.offsets) || exists(@.details.offsets[*] {on_topic}))
-    )"""
-
-
-_OF_TOPIC = _offsets_unread("&& (!exists(@.details.topic) || @.details.topic == $topic)", "? (@.topic == $topic)")
-_MAY_HAVE_BEEN_UNREADABLE = f"""$[*] ? (
-    @.doubt == "{Doubt.UNREADABLE_PAYLOAD}" && (
-        !exists(@.details.places) || @.details.records > @.details.places.size()
-        || exists(@.details.places[*] ? (@ starts with $place))
-    )
-)"""
 _ROWS_UNREAD = f"""$[*] ? (
     @.doubt == "{Doubt.LEDGER_IDS_REUSED}"
     || @.doubt == "{Doubt.LEDGER_REWRITTEN}" && (
@@ -86,7 +57,7 @@ def losses_before(engine: Engine, contract_name: str, n: int) -> tuple[Loss, ...
             cut_table.c.contract == contract_name,
             cut_table.c.n < n,
             cut_slice.c.side == LEDGER,
-            or_(*(verdict_table.c.doubts.contains([{"doubt": doubt}]) for doubt in _OFFSETS_LOST)),
+            or_(*(verdict_table.c.doubts.contains([{"doubt": doubt}]) for doubt in OFFSETS_LOST)),
         )
         .order_by(cut_table.c.n)
     )
@@ -161,157 +132,6 @@ def unread_rows_of(engine: Engine, contract_name: str, n: int) -> UnreadRows | N
     with engine.connect() as connection:
         found = connection.scalar(statement)
     return UnreadRows(**found) if found else None
-
-
-def last_cuts_with_offsets_unread(
-    engine: Engine,
-    contract_name: str,
-    topics: Collection[str],
-    *,
-    log_starts: Mapping[TopicPartition, int] | None = None,
-    planned_at: int | None = None,
-) -> OffsetsUnread:
-    """Return the newest judged cut that had lost offsets before they were read, or was closed with a slice of a topic
-    that is not empty: on any topic, and on each of these.
-
-    And the newest that could not read what the log may not have any more, as `OffsetsUnread` says. log_starts: as they
-    are now, to look for what has gone since the cut that a plan was made at; None: as the newest run had them, for all
-    that has gone by then.
-    """
-    doubts, ordered = verdict_table.c.doubts, sorted(topics)
-    newest = [
-        func.max(verdict_table.c.cut_n).filter(func.jsonb_path_exists(doubts, cast(path, JSONPATH), cast(named, JSONB)))
-        for path, named in (
-            (_offsets_unread("", ""), {}),
-            *((_OF_TOPIC, {"topic": topic}) for topic in ordered),
-        )
-    ]
-    statement = select(*newest).where(verdict_table.c.contract == contract_name)
-    with engine.connect() as connection:
-        at, *at_topic = (-1 if found is None else int(found) for found in connection.execute(statement).one())
-    begins = _log_starts_at(engine, contract_name, planned_at)
-    by_now, by_then = (begins, {}) if log_starts is None else (log_starts, begins)
-    return OffsetsUnread(
-        at=at,
-        at_topic=dict(zip(ordered, at_topic, strict=True)),
-        unreadable_at=_newest_of_each(
-            _unreadable_gone(engine, contract_name, by_now, by_then),
-            _gone_unseen(engine, contract_name, after=-1 if planned_at is None else planned_at),
-        ),
-    )
-
-
-def _newest_of_each(cuts: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:
-    return {topic: max(cuts.get(topic, -1), others.get(topic, -1)) for topic in {**cuts, **others}}
-
-
-def _gone_unseen(engine: Engine, contract_name: str, *, after: int) -> dict[str, int]:
-    """Return, by topic, the newest judged cut behind that one by which all that had been read of a partition had left
-    the log, and the partition had another leader.
-    """
-    before = cut_slice.alias("before")
-
-    def of_snapshot(of: FromClause, name: str) -> ColumnElement[int]:
-        return big_integer(of.c.details["snapshot"][name])
-
-    statement = (
-        select(
-            cut_slice.c.details["offsets"]["topic"].as_string().label("topic"),
-            func.max(cut_slice.c.cut_n).label("newest"),
-        )
-        .join(
-            before,
-            (before.c.contract == cut_slice.c.contract)
-            & (before.c.side == cut_slice.c.side)
-            & (before.c.slice_n == cut_slice.c.previous_slice_n),
-        )
-        .join(
-            verdict_table,
-            (verdict_table.c.contract == cut_slice.c.contract) & (verdict_table.c.cut_n == cut_slice.c.cut_n),
-        )
-        .where(
-            cut_slice.c.contract == contract_name,
-            cut_slice.c.side != LEDGER,
-            cut_slice.c.cut_n > after,
-            of_snapshot(cut_slice, "log_start") == cut_slice.c.starts_at,
-            of_snapshot(cut_slice, "log_start") > of_snapshot(before, "log_start"),
-            of_snapshot(cut_slice, "leader_epoch") != of_snapshot(before, "leader_epoch"),
-        )
-        .group_by("topic")
-    )
-    with engine.connect() as connection:
-        return {row.topic: int(row.newest) for row in connection.execute(statement)}
-
-
-def _unreadable_gone(
-    engine: Engine,
-    contract_name: str,
-    log_starts: Mapping[TopicPartition, int],
-    gone_before: Mapping[TopicPartition, int],
-) -> dict[str, int]:
-    """Return, by topic, the newest judged cut that could not read records of a slice that these log starts cut into.
-
-    Where its doubt does not name all of them, any slice may have held one. gone_before: log starts of before; what they
-    had cut into is left out.
-    """
-    ordered = sorted(log_starts)
-    sides = {part: side_name(part) for part in ordered}
-    columns = (
-        ("side", Text, list(sides.values())),
-        ("place", Text, [f"{part} at " for part in ordered]),
-        ("gone_before", BigInteger, [gone_before.get(part, 0) for part in ordered]),
-        ("log_start", BigInteger, [log_starts[part] for part in ordered]),
-    )
-    wanted = (
-        func.unnest(*(literal(values, ARRAY(kind)) for _, kind, values in columns))
-        .table_valued(*(column(name, kind) for name, kind, _ in columns), name="wanted")
-        .render_derived()
-    )
-    statement = (
-        select(wanted.c.side, func.max(cut_slice.c.cut_n).label("newest"))
-        .join(cut_slice, (cut_slice.c.contract == contract_name) & (cut_slice.c.side == wanted.c.side))
-        .join(
-            verdict_table,
-            (verdict_table.c.contract == cut_slice.c.contract) & (verdict_table.c.cut_n == cut_slice.c.cut_n),
-        )
-        .where(
-            cut_slice.c.starts_at < cut_slice.c.ends_at,
-            cut_slice.c.starts_at >= wanted.c.gone_before,
-            cut_slice.c.starts_at < wanted.c.log_start,
-            verdict_table.c.doubts.contains([{"doubt": Doubt.UNREADABLE_PAYLOAD}]),
-            func.jsonb_path_exists(
-                verdict_table.c.doubts,
-                cast(_MAY_HAVE_BEEN_UNREADABLE, JSONPATH),
-                func.jsonb_build_object("place", wanted.c.place),
-            ),
-        )
-        .group_by(wanted.c.side)
-    )
-    with engine.connect() as connection:
-        found = {row.side: int(row.newest) for row in connection.execute(statement)}
-    newest: dict[str, int] = {}
-    for part in ordered:
-        newest[part.topic] = max(newest.get(part.topic, -1), found.get(sides[part], -1))
-    return newest
-
-
-def _log_starts_at(engine: Engine, contract_name: str, n: int | None) -> dict[TopicPartition, int]:
-    """Return where the log of each partition began when that cut was made; None: the newest that is judged."""
-    judged = select(func.max(verdict_table.c.cut_n)).where(verdict_table.c.contract == contract_name).scalar_subquery()
-    statement = select(
-        cut_slice.c.details["offsets"]["topic"].as_string().label("topic"),
-        cut_slice.c.details["offsets"]["partition"].as_integer().label("partition"),
-        big_integer(cut_slice.c.details["snapshot"]["log_start"]).label("log_start"),
-    ).where(
-        cut_slice.c.contract == contract_name,
-        cut_slice.c.cut_n == (judged if n is None else n),
-        cut_slice.c.side != LEDGER,
-    )
-    with engine.connect() as connection:
-        return {
-            TopicPartition(topic=row.topic, partition=row.partition): int(row.log_start)
-            for row in connection.execute(statement)
-        }
 
 
 def last_cuts_before_rows(engine: Engine, contract: Contract, cuts: Collection[int]) -> dict[int, int]:

@@ -25,7 +25,7 @@ from tallystick.model.partner_lag import CLEAN_CUTS, TopicLag
 from tallystick.model.run_result import KeyIndex, RunResult
 from tallystick.model.stored_run import OutstandingBreak, RunSummary, StoredRun
 from tallystick.model.verdict import Verdict
-from tallystick.store.runs import loss_store
+from tallystick.store.runs import unread_store
 from tallystick.store.runs.cut_store import CutAlreadyOpen, CutNotFound, CutOutOfOrder
 from tallystick.store.runs.run_store import AttemptFenced, VerdictDiffers
 from tests.simulator.standins.kept_state import KeptClusterState
@@ -386,7 +386,7 @@ def losses_before(engine: Store, contract_name: str, n: int) -> tuple[Loss, ...]
             ledger_high_mark=row.cut.ledger_slice.snapshot.high_mark,
         )
         for row in books.cuts[:n]
-        if row.cut.n in books.verdicts and not books.verdicts[row.cut.n].doubts.isdisjoint(loss_store._OFFSETS_LOST)
+        if row.cut.n in books.verdicts and not books.verdicts[row.cut.n].doubts.isdisjoint(unread_store.OFFSETS_LOST)
     )
 
 
@@ -481,7 +481,7 @@ def last_cuts_before_rows(engine: Store, contract: Contract, cuts: Collection[in
 
 
 def _topics_left_unread(cut: Cut, doubts: Collection[DoubtFound]) -> set[str]:
-    left = {str(found.details["topic"]) for found in doubts if found.doubt in loss_store._OFFSETS_LOST}
+    left = {str(found.details["topic"]) for found in doubts if found.doubt in unread_store.OFFSETS_LOST}
     if any(found.doubt is Doubt.CUT_CLOSED for found in doubts):
         left |= {part.offsets.topic for part in cut.topic_slices if len(part.offsets)}
     return left

@@ -453,6 +453,17 @@ def test_a_compensation_s_row_is_no_duplicate_whose_row_was_written_anew_beyond_
     assert fates(row_outcome_of(reversal, lookup_hits=[*others, named])) == fate
 
 
+@pytest.mark.parametrize(
+    ("said", "fate"),
+    [({}, {}), ({"reverses": "ledger:2"}, {"ledger:20": MatchStatus.EXTRA})],
+    ids=["a row", "a reversal"],
+)
+def test_the_other_row_of_the_key_may_stand_beyond_the_cut(said: dict[str, str], fate: dict[str, MatchStatus]) -> None:
+    """Found by the simulated world: by xmin both the reversal and that row were updated, one behind the other."""
+    beyond, named = older(1, RecordLocation.PENDING, **said), older(9, **ITS_MONEY)
+    assert fates(row_outcome_of(row_reversal(), lookup_hits=[beyond, named])) == fate
+
+
 def test_a_row_is_taken_back_once_and_the_last_one_that_stands_never_is() -> None:
     hits = older(1), older(9, **ITS_MONEY)
     twice = row_outcome_of(row_reversal(20), row_reversal(21), lookup_hits=hits)
