@@ -1,6 +1,6 @@
-"""What cuts left unread on the topics, as those ask who would repair a break: what an event may have come with.
+"""The cuts that left something unread on the topics, as those ask who would repair a break: its event may be in there.
 
-A plan leaves a break to people of which they tell, and its executor asks them again before it acts.
+A plan leaves such a break to people, and its executor asks once more before it acts.
 """
 
 from collections.abc import Collection, Mapping
