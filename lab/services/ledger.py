@@ -192,7 +192,7 @@ def horizon_xid(connection: psycopg.Connection) -> int:
 
 
 def next_xid(connection: psycopg.Connection) -> int:
-    """Give the id that no database transaction has yet, and all that wrote are below."""
+    """Give an id that all database transactions which have ended by now are below."""
     return _xid(connection, "pg_snapshot_xmax")
 
 

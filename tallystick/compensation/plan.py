@@ -104,18 +104,15 @@ class DailyUsage:
 
 @dataclass(frozen=True, kw_only=True)
 class OffsetsUnread:
-    """The newest judged cut that left offsets unread: they had gone before it could read them, or it was closed with
-    them; -1: none did.
-    """
+    """The newest judged cuts that left something unread on the topics; -1: none did."""
 
     at: int = -1
-    """On any topic."""
+    """That left offsets unread, on any topic: they had gone before it could read them, or it was closed with them."""
     at_topic: Mapping[str, int] = field(default_factory=dict)
-    """On one, by its name."""
+    """The same on one, by its name."""
     unreadable_at: Mapping[str, int] = field(default_factory=dict)
-    """On one: the newest judged cut with records that it could not read, and that the log may not have any more; or by
-    which all that had been read had left the log, and the partition had another leader: what that one had cut back, and
-    what came in its place, has left nothing that could be compared.
+    """On one: with records that it could not read, and that the log may not have any more; or that saw a partition of
+    it go unseen (`ClusterState.gone_unseen`).
     """
 
     def of_topic(self, topic: str) -> int:

@@ -227,9 +227,9 @@ def _was_unreadable(contract: Contract, candidate: Candidate, offsets_unread: Of
     if not candidate.may_have_partner_in(unreadable_at):
         return None
     return (
-        f"a record that cut {unreadable_at} could not read may have been its event, or one that amends, cancels or "
-        "takes it back, and may have left the log since; look at the payment, then repair it by hand, or write the "
-        "break off"
+        f"a record that cut {unreadable_at} could not read, or that a later leader's log had lost by then, may have "
+        "been its event, or one that amends, cancels or takes it back; look at the payment, then repair it by hand, or "
+        "write the break off"
     )
 
 

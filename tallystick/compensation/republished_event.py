@@ -250,20 +250,13 @@ def why_not_read_whole(
                 f"not provable: {part.topic_partition} begins at {part.log_start} by now, and runs have read it up to "
                 f"{read_up_to}; the next run reads the rest"
             )
-        if known is not None and is_gone_unseen(known, part, read_up_to=read_up_to):
+        if known is not None and part.leader_epoch != known.leader_epoch and part.log_start > known.log_start:
             return (
-                f"not provable: all that runs have read of {part.topic_partition} has left the log, and it has another "
-                "leader by now: what that one cut back, and what came in its place, nobody would have seen; let the "
-                "next window be judged, then plan anew"
+                f"not provable: {part.topic_partition} has another leader since the newest run, and has lost records: "
+                "what that leader cut back, and what came in its place, may be among them; let the next window be "
+                "judged, then plan anew"
             )
     return None
-
-
-def is_gone_unseen(known: JudgedPart, part: PartitionSnapshot, *, read_up_to: int) -> bool:
-    """Return whether what was read may have been cut back, written anew and lost by now: then it left nothing that
-    could be compared.
-    """
-    return part.leader_epoch != known.leader_epoch and part.log_start == read_up_to > known.log_start
 
 
 def unread_ranges(

@@ -289,8 +289,8 @@ def why_unread(item: PlanItem, proof: LogProof, *, planned_at: int) -> str | Non
     if gone is None:
         return None
     return (
-        f"not provable: the log may have lost what cut {gone} could not read since this was planned; let the "
-        "next window be judged, then plan anew"
+        f"not provable: since this was planned the log may have lost what cut {gone} could not read, or what a later "
+        "leader wrote; let the next window be judged, then plan anew"
     )
 
 

@@ -197,3 +197,23 @@ def _range(topic_partition: TopicPartition, start: int, end: int) -> OffsetRange
         kafka_offset_start=start,
         kafka_offset_end=end,
     )
+
+
+def gone_unseen(
+    before: Iterable[PartitionSnapshot], anchors: Iterable[BatchFingerprint], now: Iterable[PartitionSnapshot]
+) -> tuple[TopicPartition, ...]:
+    """Return the partitions of which retention has taken all that the run before had kept to compare, and which have
+    another leader since: what that one cut back, and what came in its place, nobody sees any more.
+
+    before: as the run before saw them.
+    """
+    then = {part.topic_partition: part for part in before}
+    kept = {one.topic_partition: one.kafka_offset_start for one in anchors}  # oldest first: the newest of each
+    return tuple(
+        part.topic_partition
+        for part in now
+        if (known := then.get(part.topic_partition)) is not None
+        and known.leader_epoch != part.leader_epoch
+        and known.log_start < part.log_start
+        and kept.get(part.topic_partition, -1) < part.log_start
+    )

@@ -235,15 +235,17 @@ def _with_written_anew(anchors: Iterable[BatchFingerprint], cut: Cut) -> tuple[B
 def _with_cut_off(
     anchors: tuple[BatchFingerprint, ...], cut: Cut, after: Iterable[PartitionSnapshot]
 ) -> tuple[BatchFingerprint, ...]:
-    """Anchors, and what logs have lost since the cut: its slice has left no batch to compare, and a log that has grown
-    past the slice's end by the next run would look as if nothing had happened.
+    """Anchors, and what logs have lost since the cut, in the place of the batches that stood there: a log that has
+    grown past the slice's end by the next run would look as if nothing had happened.
     """
     for now in after:
         read = cut.slice_of(now.topic_partition)
         if read and discontinuity(cut, now) is Discontinuity.TRUNCATED:
-            of_it = [one for one in anchors if one.topic_partition == now.topic_partition]
+            cut_off = cut_off_since(read, now, cut_n=cut.n)
+            left = [one for one in anchors if one.kafka_offset_start < cut_off.kafka_offset_start]
+            of_it = [one for one in left if one.topic_partition == now.topic_partition]
             others = [one for one in anchors if one.topic_partition != now.topic_partition]
-            anchors = (*others, *newest_anchors(of_it, [cut_off_since(read, now, cut_n=cut.n)]))
+            anchors = (*others, *newest_anchors(of_it, [cut_off]))
     return anchors
 
 

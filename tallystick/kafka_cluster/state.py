@@ -226,6 +226,8 @@ class ClusterState:
     anchors: tuple[BatchFingerprint, ...] = ()
     """The last batches that this run and those before it have read, a few per partition."""
     rewritten: tuple[RewrittenBatch, ...] = ()
+    gone_unseen: tuple[TopicPartition, ...] = ()
+    """Partitions that may have been cut back and written anew with nothing left that could be compared."""
     expiries: tuple[UnreadExpiry, ...] = ()
     actions: tuple[ExecutedAction, ...] = ()
     posted: tuple[str, ...] = ()

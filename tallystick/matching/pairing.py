@@ -405,13 +405,14 @@ def _was_consumed(case: MatchGroup, side: ItemSide) -> bool:
     before the cut, before the baseline too, is the first. A row that stands alone is no second one: an UPDATE wrote it
     anew, under its row id. The log forgets, so for an event its row will do, once a cut has read it, and it is the
     first: beside one from before the baseline it is itself a second one, which has had no event. One that was a second
-    one to a row that no cut has read tells nothing of an event alone, also where that row has gone.
+    one to a row that no cut has read tells nothing of events without a row of their own, also where that
+    row has gone.
     """
     if case.places(side, without=case.surplus_rows) & _READ_BEFORE:
         return True
     if side is not ItemSide.TOPIC:
         return False
-    second_ones = case.beside_unread if len(case.copies) == 1 else frozenset[str]()
+    second_ones = frozenset[str]() if case.side(ItemSide.LEDGER) else case.beside_unread
     rows = case.places(ItemSide.LEDGER, without=second_ones)
     if RecordLocation.UNREAD in rows:  # then what was one too many was so beside a row that had no event yet
         rows = case.places(ItemSide.LEDGER, without=case.one_too_many)

@@ -124,17 +124,23 @@ def taken_back_elsewhere(case: MatchGroup, *, rows_keep_sign: bool) -> frozenset
     }
     standing = {copy.item_id for copy in case.side(ItemSide.LEDGER) if not copy.reverses}
     standing |= {item_id for item_id, row in {**older, **beyond}.items() if not row.reverses}
+    standing -= {row.reverses for row in beyond.values()}
     found: set[str] = set()
+    taken_back: set[str] = set()
     for item_id, reversal in sorted({**new, **older}.items(), key=lambda one: place_in_order(one[0])):
-        others = standing - found - {reversal.reverses}
-        if item_id in new and reversal.action_id and reversal.reverses in beyond and others:
-            found.add(item_id)
+        others = standing - taken_back - {reversal.reverses}
+        if reversal.reverses in taken_back:
+            continue
+        if reversal.action_id and reversal.reverses in beyond and others:
+            found |= {item_id} & new.keys()
+            taken_back.add(reversal.reverses)
             continue
         named = older.get(reversal.reverses) or (new.get(reversal.reverses) if item_id in older else None)
-        if named is None or not reversal.action_id or named.reverses or reversal.reverses in found:
+        if named is None or not reversal.action_id or named.reverses:
             continue
         if others and named.taken_back_by(rows_keep_sign) == (reversal.amount_minor, reversal.currency):
             found |= {item_id, reversal.reverses}
+            taken_back.add(reversal.reverses)
     return frozenset(found)
 
 

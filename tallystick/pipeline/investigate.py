@@ -622,11 +622,11 @@ def _surplus_rows(engine: Engine, cut: Cut, look_ups: LookUps) -> frozenset[str]
 
 
 def _beside_unread(engine: Engine, cut: Cut, groups: Iterable[MatchGroup], look_ups: LookUps) -> frozenset[str]:
-    """Return those of the rows that look-ups show of an event alone which earlier runs called one too many beside one
-    that nobody has read.
+    """Return those of the rows that look-ups show of events without a row of their own which earlier runs called one
+    too many beside one that nobody has read.
     """
-    alone = (one.match_key for one in groups if len(one.copies) == 1 and one.side(ItemSide.TOPIC))
-    seen_of = (seen for key in alone for seen in look_ups.by_key.get(key, ()))
+    rowless = (one.match_key for one in groups if not one.side(ItemSide.LEDGER))
+    seen_of = (seen for key in rowless for seen in look_ups.by_key.get(key, ()))
     rows = {seen.item_id for seen in seen_of if seen.place is RecordLocation.EARLIER_SLICE}
     return rows_beside_unread_as_of(engine, cut.contract, cut.n, rows)
 

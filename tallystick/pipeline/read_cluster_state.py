@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from sqlalchemy import Engine
 
-from tallystick.kafka_cluster.batch_fingerprints import written_anew_and_gone
+from tallystick.kafka_cluster.batch_fingerprints import gone_unseen, written_anew_and_gone
 from tallystick.kafka_cluster.cursor_progress import LOOK_BACK_CUTS, held_positions
 from tallystick.kafka_cluster.snapshot import LastBatches, read_clusters
 from tallystick.kafka_cluster.state import CLUSTER_STATE, ClusterState, ExecutedAction, PositionSums, RewrittenBatch
@@ -39,6 +39,7 @@ def read_cluster_state(
     around = read_clusters(
         sides.clusters(), sides.contract, cut, partitions_before=partitions_before, scanned=scanned, earlier=earlier
     )
+    seen_before = (*(part.snapshot for part in past.previous.topic_slices), *earlier.partitions_after)
     held = [one.topic_partition for one in held_positions(cut)]
     actions, posted = _actions(engine, sides, cut, past)
     return replace(
@@ -48,6 +49,7 @@ def read_cluster_state(
             *around.rewritten,
             *written_anew_and_gone(past.previous, cut, earlier.anchors, around.partitions_after),
         ),
+        gone_unseen=gone_unseen(seen_before, earlier.anchors, around.partitions_after),
         server_proofs=sides.server_proofs,
         actions=actions,
         posted=posted,

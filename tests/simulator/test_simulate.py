@@ -91,15 +91,6 @@ UNSEEN = "expired before a run looked there"
             id="cut back behind the last look of a run",
         ),
         pytest.param(
-            Config(legs=2, carrier_mode="at_least"),
-            (
-                *(("pay_one_leg", 0, 9), ("pay", 3, 1), ("carry_unread", 5, 8), ("commit_first", 5, 11), "window"),
-                *(("pay_one_leg", 3, 7), ("truncate", 3, 11, 30), "window", ("trade", 3, 1), ("retain", 3, 3)),
-            ),
-            UNSEEN,
-            id="a leg, cut back behind the last look of a run",
-        ),
-        pytest.param(
             OUTPUT_ONLY._replace(slice_by="jdbc", carrier_mode="at_least"),
             (
                 *("window", ("trade", 0, 4), ("trade", 5, 4), "window", ("truncate", 4), ("trade", 3)),

@@ -13,6 +13,7 @@ from tallystick.judging.record_origins import read_record_origins
 from tallystick.model.finding_names import Doubt
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 from tallystick.pipeline import investigate
+from tests.simulator.known import known_as
 from tests.simulator.schedule.play import Play, Schedule, steps_of
 from tests.simulator.standins.run_functions import outstanding_breaks
 from tests.simulator.world.config import Config
@@ -24,6 +25,13 @@ def play(config: Config, *steps: object) -> Play:
     """Plays a schedule, in which nothing may be violated."""
     played = Play(Schedule(config, tuple(steps_of(*steps))))  # type: ignore[arg-type]
     assert played.all() == []
+    return played
+
+
+def known_to_play(config: Config, *steps: object) -> Play:
+    """Plays a schedule, in which nothing may be violated but what is known."""
+    played = Play(Schedule(config, tuple(steps_of(*steps))))  # type: ignore[arg-type]
+    assert [one for one in played.all() if known_as(one) is None] == []
     return played
 
 
@@ -1502,15 +1510,28 @@ def test_nor_one_whose_row_nobody_has_read_and_whose_file_came_again_with_its_ro
     assert {str(one.break_class) for some in of_keys for _, one in some} == {"duplicate_in_ledger"}
 
 
-@pytest.mark.parametrize(("first", "published"), [("truncate", False), ("wait", True)])
-def test_no_event_is_published_again_that_may_have_come_where_a_log_was_cut_back_and_expired_unseen(
-    first: str, published: bool
-) -> None:
-    """All that was read has left the log, and it has another leader: nothing is left that a run could compare."""
+def test_a_log_that_a_run_sees_cut_back_is_told_though_it_grew_to_where_it_had_ended_and_expired() -> None:
+    """What was kept of the batches above the place where it was cut back hid that."""
     played = play(
         Config(direction="ledger_to_topic", slice_by="written_xid", carrier_mode="at_least"),
-        *(("trade", 0, 4), (first, 0, 5, 27), "window", ("half_trade", 2, 4), ("retain_all", 0, 3)),
+        *(("trade", 0, 4), "window", ("truncate", 0, 5, 27), "window", ("trade", 2, 4), ("retain_all", 0, 3)),
         *("window", "window", ("plan_and_act", 0, 5)),
+    )
+    assert doubts(played, upto=2)[1] == ["log_rewritten", "vacuous_run"]
+    assert not any("the executor publishes" in line for line in played.world.told)
+
+
+@pytest.mark.parametrize(("first", "came", "published"), [("truncate", "trade", False), ("wait", "half_trade", True)])
+def test_no_event_is_published_again_that_may_have_come_where_a_log_was_cut_back_and_expired_unseen(
+    first: str, came: str, published: bool
+) -> None:
+    """All that was read has left the log, and it has another leader: nothing is left that a run could compare. That it
+    is called missing is known.
+    """
+    played = known_to_play(
+        Config(direction="ledger_to_topic", slice_by="written_xid", carrier_mode="at_least"),
+        *(("trade", 0, 4), (first, 0, 5, 27), "window", (came, 2, 4), ("retain_all", 0, 3), "window", "window"),
+        ("plan_and_act", 0, 5),
     )
     assert any("the executor publishes ev-2-payout" in line for line in played.world.told) == published
 

@@ -25,7 +25,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONPATH
 
 from tallystick.matching.match_case import RecordLocation
-from tallystick.model.finding_names import BreakClass
+from tallystick.model.finding_names import SURPLUS_CLASSES, BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.item_reason import read_reason
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
@@ -76,8 +76,8 @@ def judged_items_as_of(engine: Engine, contract_name: str, n: int, item_ids: Col
 
 
 def rows_beside_unread_as_of(engine: Engine, contract_name: str, n: int, item_ids: Collection[str]) -> frozenset[str]:
-    """Return those of these rows that the cuts before n called one too many beside one that no cut has read: none of
-    them shows that its key was paired.
+    """Return those of these rows that the cuts before n called one too many beside one that no cut has read: that alone
+    does not show that their key was paired.
     """
     if not item_ids:
         return frozenset()
@@ -85,7 +85,7 @@ def rows_beside_unread_as_of(engine: Engine, contract_name: str, n: int, item_id
     statement = (
         select(newest.c.item_id)
         .join(item_break, item_break.c.break_id == newest.c.break_id)
-        .where(item_break.c.break_class == BreakClass.DUPLICATE_IN_LEDGER)
+        .where(item_break.c.break_class.in_(SURPLUS_CLASSES))
         .where(func.jsonb_path_exists(item_break.c.evidence, cast(_BESIDE_UNREAD, JSONPATH)))
     )
     with engine.connect() as connection:

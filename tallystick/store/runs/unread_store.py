@@ -3,14 +3,12 @@
 A plan leaves such a break to people, and its executor asks once more before it acts.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from sqlalchemy import (
     ARRAY,
     BigInteger,
-    ColumnElement,
     Engine,
-    FromClause,
     Text,
     cast,
     column,
@@ -53,6 +51,7 @@ _MAY_HAVE_BEEN_UNREADABLE = f"""$[*] ? (
         || exists(@.details.places[*] ? (@ starts with $place))
     )
 )"""
+_GONE_UNSEEN = "$.surroundings.gone_unseen[*] ? (@.topic == $topic)"
 
 
 def last_cuts_with_offsets_unread(
@@ -88,7 +87,7 @@ def last_cuts_with_offsets_unread(
         at_topic=dict(zip(ordered, at_topic, strict=True)),
         unreadable_at=_newest_of_each(
             _unreadable_gone(engine, contract_name, by_now, by_then),
-            _gone_unseen(engine, contract_name, after=-1 if planned_at is None else planned_at),
+            _gone_unseen(engine, contract_name, ordered, after=-1 if planned_at is None else planned_at),
         ),
     )
 
@@ -97,42 +96,18 @@ def _newest_of_each(cuts: Mapping[str, int], others: Mapping[str, int]) -> dict[
     return {topic: max(cuts.get(topic, -1), others.get(topic, -1)) for topic in {**cuts, **others}}
 
 
-def _gone_unseen(engine: Engine, contract_name: str, *, after: int) -> dict[str, int]:
-    """Return, by topic, the newest judged cut behind that one by which all that had been read of a partition had left
-    the log, and the partition had another leader.
-    """
-    before = cut_slice.alias("before")
-
-    def of_snapshot(of: FromClause, name: str) -> ColumnElement[int]:
-        return big_integer(of.c.details["snapshot"][name])
-
-    statement = (
-        select(
-            cut_slice.c.details["offsets"]["topic"].as_string().label("topic"),
-            func.max(cut_slice.c.cut_n).label("newest"),
+def _gone_unseen(engine: Engine, contract_name: str, topics: Sequence[str], *, after: int) -> dict[str, int]:
+    """Return, for each of these topics, the newest judged cut behind that one that saw a partition of it go unseen."""
+    newest = [
+        func.max(verdict_table.c.cut_n).filter(
+            func.jsonb_path_exists(verdict_table.c.look_ups, cast(_GONE_UNSEEN, JSONPATH), cast({"topic": one}, JSONB))
         )
-        .join(
-            before,
-            (before.c.contract == cut_slice.c.contract)
-            & (before.c.side == cut_slice.c.side)
-            & (before.c.slice_n == cut_slice.c.previous_slice_n),
-        )
-        .join(
-            verdict_table,
-            (verdict_table.c.contract == cut_slice.c.contract) & (verdict_table.c.cut_n == cut_slice.c.cut_n),
-        )
-        .where(
-            cut_slice.c.contract == contract_name,
-            cut_slice.c.side != LEDGER,
-            cut_slice.c.cut_n > after,
-            of_snapshot(cut_slice, "log_start") == cut_slice.c.starts_at,
-            of_snapshot(cut_slice, "log_start") > of_snapshot(before, "log_start"),
-            of_snapshot(cut_slice, "leader_epoch") != of_snapshot(before, "leader_epoch"),
-        )
-        .group_by("topic")
-    )
+        for one in topics
+    ]
+    statement = select(*newest).where(verdict_table.c.contract == contract_name, verdict_table.c.cut_n > after)
     with engine.connect() as connection:
-        return {row.topic: int(row.newest) for row in connection.execute(statement)}
+        found = connection.execute(statement).one() if newest else ()
+    return {topic: -1 if cut_n is None else int(cut_n) for topic, cut_n in zip(topics, found, strict=True)}
 
 
 def _unreadable_gone(

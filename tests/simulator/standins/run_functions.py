@@ -17,7 +17,7 @@ from tallystick.ledger.earlier_rows import EarlierRows, ReadSlice
 from tallystick.ledger.unread_rows import UnreadRows
 from tallystick.matching.unreadable_ranges import LedgerStarts, Loss
 from tallystick.model.cut import Cut, LedgerSlice, Sample, TopicSlice
-from tallystick.model.finding_names import COPIES_DIFFER, WITHOUT_PARTNER, BreakClass, Doubt
+from tallystick.model.finding_names import COPIES_DIFFER, SURPLUS_CLASSES, WITHOUT_PARTNER, BreakClass, Doubt
 from tallystick.model.findings import Break, DoubtFound, negative_at_stake, total_at_stake
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem, legs_item_id
@@ -281,11 +281,11 @@ def rows_beside_unread_as_of(engine: Store, contract_name: str, n: int, item_ids
         item.item_id
         for item in newest
         if item.item_id in item_ids
-        and item.found_as is BreakClass.DUPLICATE_IN_LEDGER
+        and item.found_as in SURPLUS_CLASSES
         and item.break_id is not None
         and any(
             seen["at"].startswith("ledger:") and seen["place"] in ("unread", "before_baseline")
-            for seen in engine.breaks[item.break_id][2].evidence["found_elsewhere"]
+            for seen in engine.breaks[item.break_id][2].evidence.get("found_elsewhere", ())
         )
     )
 
@@ -450,14 +450,12 @@ def last_cuts_with_offsets_unread(
         <= part.offsets.kafka_offset_start
         < by_now.get(part.offsets.topic_partition, 0)
     }
+    after = -1 if planned_at is None else planned_at
     unseen = {
-        (part.offsets.topic, n)
-        for n in books.verdicts
-        if n > (-1 if planned_at is None else planned_at) and n > 0
-        for part in books.cuts[n].cut.topic_slices
-        if (before := books.cuts[n - 1].cut.slice_of(part.offsets.topic_partition)) is not None
-        and before.snapshot.log_start < part.snapshot.log_start == part.offsets.kafka_offset_start
-        and before.snapshot.leader_epoch != part.snapshot.leader_epoch
+        (part.topic, n)
+        for n, row in books.verdicts.items()
+        if n > after
+        for part in KeptClusterState.validate_python(row.result.look_ups.get("surroundings", {})).gone_unseen
     }
     of_cut = {n: _topics_left_unread(books.cuts[n].cut, row.result.doubts) for n, row in books.verdicts.items()}
     return OffsetsUnread(

@@ -206,7 +206,7 @@ def test_what_is_held_back_or_lost_hinders_whatever_the_format(said: Any, item: 
     assert why(cleaned=frozenset({TopicPartition(topic="payouts", partition=0)})) == cleaned
     gone = why(lost={ITEM.break_id: 3})
     assert gone is not None
-    assert gone.startswith("not provable: the log may have lost what cut 3 could not read since this was planned")
+    assert gone.startswith("not provable: since this was planned the log may have lost what cut 3 could not read")
     unread = OffsetsUnread(at=PLANNED_AT + 1, at_topic={"payouts": PLANNED_AT + 1})
     reason = why(unread=unread)
     assert reason is not None and "offsets were lost before cut 5 could read them" in reason

@@ -9,6 +9,7 @@ from tallystick.kafka_cluster.batch_fingerprints import (
     compare_anchors,
     cut_off_since,
     find_rewritten,
+    gone_unseen,
     newest_anchors,
     read_anchors,
     written_anew_and_gone,
@@ -181,6 +182,26 @@ def test_a_log_that_a_run_saw_cut_back_while_it_read_is_told_though_all_that_gre
     gone = cut_off_since(read, partition_at(high_watermark=4), cut_n=seen_by)
     found = written_anew_and_gone(previous, cut, (*KNOWN, gone), [NOW])
     assert [one.kafka_offset for one in found] == told
+
+
+@pytest.mark.parametrize(
+    ("now", "is_told"),
+    [
+        pytest.param(replace(NOW, leader_epoch=9), True, id="all that was kept is gone, and another leader"),
+        pytest.param(replace(NOW, leader_epoch=9, log_start=5), True, id="the last batch is gone in part"),
+        pytest.param(NOW, False, id="its leader stayed"),
+        pytest.param(replace(NOW, leader_epoch=9, log_start=4), False, id="the last batch is there to compare"),
+        pytest.param(replace(NOW, leader_epoch=9, log_start=0), False, id="nothing has expired"),
+        pytest.param(replace(NOW, leader_epoch=9, partition=1), False, id="another partition"),
+    ],
+)
+def test_a_partition_has_gone_unseen_where_a_later_leader_has_it_and_nothing_is_left_to_compare(
+    now: PartitionSnapshot, is_told: bool
+) -> None:
+    before = partition_at(log_start=0, high_watermark=6)
+    assert gone_unseen([before], KNOWN, [now]) == ((PART,) if is_told else ())
+    already = replace(before, log_start=now.log_start), replace(before, leader_epoch=now.leader_epoch)
+    assert [gone_unseen([before, newer], KNOWN, [now]) for newer in already] == [(), ()]
 
 
 def test_a_batch_below_a_slices_end_is_written_since_where_a_later_leader_wrote_it() -> None:

@@ -70,6 +70,7 @@ FULL = ClusterState(
         ),
     ),
     rewritten=(RewrittenBatch(topic_partition=PART, kafka_offset=4, read_by_cut=1, before="a", now="b"),),
+    gone_unseen=(PART,),
     expiries=(UnreadExpiry(topic_partition=PART, kafka_offset=20, expires_utc=NOON + timedelta(microseconds=1)),),
     ledger_sums=PositionSums(expected=2**70, now=2**70 + 1, at_end=2**71),
     ledger_files=(

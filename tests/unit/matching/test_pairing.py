@@ -350,7 +350,7 @@ def test_an_event_is_no_second_one_whose_only_row_that_a_cut_has_read_is_one_too
 
 
 @pytest.mark.parametrize("direction", [T2L, L2T])
-def test_an_event_alone_is_undecidable_whose_only_row_was_a_second_one_to_a_row_that_nobody_has_read(
+def test_an_event_is_undecidable_whose_only_row_was_a_second_one_to_a_row_that_nobody_has_read(
     direction: Direction,
 ) -> None:
     """Found by the simulated world: the first row was archived before its event could be read. Of an event that comes
@@ -365,6 +365,8 @@ def test_an_event_alone_is_undecidable_whose_only_row_was_a_second_one_to_a_row_
     assert said(event(12), beside_unread={"ledger:2"}) == {MatchStatus.PAIRED_BEFORE}
     assert said(event(12), beside_unread={"ledger:9"}) == {MatchStatus.EXTRA}
     assert MatchStatus.EXTRA in said(event(12), row(3), beside_unread={"ledger:2"})
+    two = said(event(12), event(13), beside_unread={"ledger:2"})
+    assert two == ({MatchStatus.PAIRED_BEFORE, MatchStatus.EXTRA} if direction is T2L else {MatchStatus.PAIRED_BEFORE})
 
 
 def test_a_row_written_anew_beside_the_one_that_repeats_it_is_no_second_duplicate() -> None:

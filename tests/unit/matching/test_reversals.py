@@ -464,6 +464,22 @@ def test_the_other_row_of_the_key_may_stand_beyond_the_cut(said: dict[str, str],
     assert fates(row_outcome_of(row_reversal(), lookup_hits=[beyond, named])) == fate
 
 
+def test_of_rows_beyond_the_cut_too_each_is_taken_back_once_and_the_last_one_that_stands_never_is() -> None:
+    first, second = row_reversal(20), replace(row_reversal(21), reverses="ledger:1")
+    left = {"ledger:21": MatchStatus.EXTRA}
+    pending = older(9, RecordLocation.PENDING)
+    assert fates(row_outcome_of(first, second, lookup_hits=[pending, older(1, **ITS_MONEY)])) == left
+    both = [pending, older(1, RecordLocation.PENDING)]
+    assert fates(row_outcome_of(first, second, lookup_hits=both)) == left
+    assert fates(row_outcome_of(first, row_reversal(21), lookup_hits=both)) == left
+    before = older(19, **{**OURS, "reverses": "ledger:1"})
+    assert fates(row_outcome_of(first, lookup_hits=[*both, before])) == {"ledger:20": MatchStatus.EXTRA}
+    reversed_beyond = older(22, RecordLocation.PENDING, **{**OURS, "reverses": "ledger:1"})
+    assert fates(row_outcome_of(first, lookup_hits=[pending, older(1), reversed_beyond])) == {
+        "ledger:20": MatchStatus.EXTRA
+    }
+
+
 def test_a_row_is_taken_back_once_and_the_last_one_that_stands_never_is() -> None:
     hits = older(1), older(9, **ITS_MONEY)
     twice = row_outcome_of(row_reversal(20), row_reversal(21), lookup_hits=hits)
