@@ -117,10 +117,11 @@ def test_beside_what_expired_unread_nothing_is_done_by_the_log(kind: RepairKind,
 def test_what_a_run_could_not_read_and_the_log_has_lost_since_the_plan_may_have_been_about_it(kind: RepairKind) -> None:
     item, since = replace(ITEM, kind=kind), proof(offsets_lost_at=-1)
     since.unreadable_since = {ITEM.break_id: 0}
-    told = "not provable: since this was planned the log may have lost what cut 0 could not read, or what a later "
+    told = "not provable: since this was planned the log may have lost what cut 0 could not read, or what a "
     outcome = why_unproven(WORK, item, since)
     assert (
-        outcome is not None and outcome.reason == f"{told}leader wrote; let the next window be judged, then plan anew"
+        outcome is not None
+        and outcome.reason == f"{told}later leader wrote; let the next window be judged, then plan anew"
     )
     assert why_unproven(WORK, replace(item, break_id=UUID(int=9)), since) is None
     assert why_unproven(WORK, replace(ITEM, kind=RepairKind.COUNTERPOST), since) is None
