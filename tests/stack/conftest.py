@@ -166,7 +166,7 @@ class Books:
                         topic=topic,
                         partition=part,
                         topic_id=self.topic_id,
-                        leader_epoch=3,
+                        leader_epoch=0,
                         log_start=0,
                         lso=end,
                         high_watermark=end + 2,
