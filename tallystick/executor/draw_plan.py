@@ -31,10 +31,7 @@ from tallystick.store.plans.claim_store import NOT_OUTSTANDING
 from tallystick.store.plans.plan_store import ActionState, StoredAction, open_actions, spent_today
 from tallystick.store.runs.contract_store import require_same_books
 from tallystick.store.runs.cut_store import last_cuts_read_whole
-from tallystick.store.runs.loss_store import (
-    last_cut_with_rows_unread,
-    last_cuts_before_rows,
-)
+from tallystick.store.runs.loss_store import last_cut_with_rows_unread, last_cuts_before_rows
 from tallystick.store.runs.outstanding_store import outstanding_breaks
 from tallystick.store.runs.run_history_store import cluster_state_document
 from tallystick.store.runs.run_store import list_runs, read_run

@@ -242,10 +242,10 @@ def _with_cut_off(
         read = cut.slice_of(now.topic_partition)
         if read and discontinuity(cut, now) is Discontinuity.TRUNCATED:
             cut_off = cut_off_since(read, now, cut_n=cut.n)
-            left = [one for one in anchors if one.kafka_offset_start < cut_off.kafka_offset_start]
-            of_it = [one for one in left if one.topic_partition == now.topic_partition]
+            of_it = [one for one in anchors if one.topic_partition == now.topic_partition]
             others = [one for one in anchors if one.topic_partition != now.topic_partition]
-            anchors = (*others, *newest_anchors(of_it, [cut_off]))
+            below = [one for one in of_it if one.kafka_offset_start < cut_off.kafka_offset_start]
+            anchors = (*others, *newest_anchors(below, [cut_off]))
     return anchors
 
 

@@ -5,17 +5,7 @@ A plan leaves such a break to people, and its executor asks once more before it 
 
 from collections.abc import Collection, Mapping, Sequence
 
-from sqlalchemy import (
-    ARRAY,
-    BigInteger,
-    Engine,
-    Text,
-    cast,
-    column,
-    func,
-    literal,
-    select,
-)
+from sqlalchemy import ARRAY, BigInteger, Engine, Text, cast, column, func, literal, select
 from sqlalchemy.dialects.postgresql import JSONB, JSONPATH
 
 from tallystick.compensation.plan import OffsetsUnread
